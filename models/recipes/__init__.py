@@ -1,0 +1,1 @@
+"""Recipes: how the shipped checkpoints are made. Not part of the wheel."""

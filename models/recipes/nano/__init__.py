@@ -1,0 +1,1 @@
+"""OCRia-1 nano: vocabulary, trainer, export and evaluation."""

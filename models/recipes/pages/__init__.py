@@ -1,0 +1,1 @@
+"""Self-made pages with exact truth: typeset, rasterised, degraded, and described in markup."""

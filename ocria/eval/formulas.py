@@ -1,0 +1,117 @@
+"""Formulas: found in Markdown, normalised as LaTeX, matched with those of the truth.
+
+Two sources that draw the same picture can differ in spacing, in optional braces, and in which of
+several names a command goes by. `normalise_latex` removes what does not show or shows the same;
+what is left is compared token by token. Formulas are not rendered.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rapidfuzz.distance import Levenshtein
+
+_DELIMITED = re.compile(
+    r"\\\((?P<paren>.+?)\\\)|\\\[(?P<bracket>.+?)\\\]"
+    r"|(?<!\\)\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?:[^$\\]|\\.)+?)\$",
+    re.DOTALL,
+)
+_TOKEN = re.compile(r"\\[A-Za-z]+\*?|\\.|[^\s\\]", re.DOTALL)
+_INVISIBLE = frozenset(
+    r"\, \; \: \! \> \quad \qquad \left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl "
+    r"\biggr \Biggl \Biggr \bigm \limits \nolimits \displaystyle \textstyle \scriptstyle "
+    r"\nonumber \notag \thinspace \medspace \thickspace \enspace \strut ~ &".split()
+) | {"\\ "}
+_SAME = {
+    r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\le": r"\leq", r"\ge": r"\geq",
+    r"\ne": r"\neq", r"\to": r"\rightarrow", r"\gets": r"\leftarrow", r"\lbrace": r"\{",
+    r"\rbrace": r"\}", r"\lbrack": "[", r"\rbrack": "]", r"\vert": "|", r"\lvert": "|",
+    r"\rvert": "|", r"\mid": "|", r"\Vert": r"\|", r"\lVert": r"\|", r"\rVert": r"\|",
+    r"\ast": "*", r"\colon": ":", r"\land": r"\wedge", r"\lor": r"\vee", r"\lnot": r"\neg",
+    r"\rm": r"\mathrm", r"\bf": r"\mathbf", r"\it": r"\mathit", r"\cal": r"\mathcal",
+    r"\operatorname": r"\mathrm", r"\operatorname*": r"\mathrm", r"\text": r"\mathrm",
+    r"\textrm": r"\mathrm", r"\mbox": r"\mathrm", r"\textbf": r"\mathbf", r"\textit": r"\mathit",
+    r"\boldsymbol": r"\mathbf", r"\bm": r"\mathbf", r"\dots": r"\ldots", r"\cdots": r"\ldots",
+    r"\dotsc": r"\ldots", r"\dotsb": r"\ldots", r"\widehat": r"\hat", r"\widetilde": r"\tilde",
+    r"\overline": r"\bar", r"\varnothing": r"\emptyset", r"\iff": r"\Longleftrightarrow",
+    r"\implies": r"\Longrightarrow", r"\prime": "'", r"\lt": "<", r"\gt": ">",
+}  # fmt: skip
+_LABELS = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{(?:equation|align|aligned|gather|gathered|split)\*?\}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormulaScores:
+    """`match`: share of the truth's formulas found exactly; `similarity`: mean over tokens, 0..1."""
+
+    match: float
+    similarity: float
+    num_truth: int
+    num_found: int
+
+
+def formulas_in(markdown: str) -> tuple[str, ...]:
+    """LaTeX of every formula of a page, in reading order."""
+    found = (next(g for g in m.groups() if g) for m in _DELIMITED.finditer(markdown))
+    return tuple(latex.strip() for latex in found if latex.strip())
+
+
+def normalise_latex(latex: str) -> tuple[str, ...]:
+    """Tokens that show, under one name each; braces around one token and end marks are dropped."""
+    text = _ENVIRONMENT.sub(" ", _LABELS.sub(" ", latex.strip().strip("$")))
+    tokens = [_SAME.get(token, token) for token in _TOKEN.findall(text)]
+    tokens = [token for token in tokens if token not in _INVISIBLE]
+    while tokens and tokens[-1] in (".", ",", ";", r"\\"):
+        tokens.pop()
+    return tuple(_without_single_braces(_without_empty_groups(tokens)))
+
+
+def score_formulas(truth: tuple[str, ...], found: tuple[str, ...]) -> FormulaScores:
+    """Pair each formula of the truth with the most similar unused one, best pairs first."""
+    left = [normalise_latex(latex) for latex in truth]
+    right = [normalise_latex(latex) for latex in found]
+    pairs = sorted(
+        (
+            (-Levenshtein.normalized_similarity(a, b), i, j)
+            for i, a in enumerate(left)
+            for j, b in enumerate(right)
+        )
+    )
+    used_left: set[int] = set()
+    used_right: set[int] = set()
+    total = exact = 0.0
+    for negative, i, j in pairs:
+        if i in used_left or j in used_right:
+            continue
+        used_left.add(i)
+        used_right.add(j)
+        total -= negative
+        exact += left[i] == right[j]
+    count = max(len(truth), 1)
+    return FormulaScores(
+        match=exact / count,
+        similarity=total / count,
+        num_truth=len(truth),
+        num_found=len(found),
+    )
+
+
+def _without_empty_groups(tokens: list[str]) -> list[str]:
+    kept: list[str] = []
+    for token in tokens:
+        if token == "}" and kept and kept[-1] == "{":
+            kept.pop()
+        else:
+            kept.append(token)
+    return kept
+
+
+def _without_single_braces(tokens: list[str]) -> list[str]:
+    """`{x}` becomes `x`, repeatedly: the same picture wherever a group holds one token."""
+    kept: list[str] = []
+    for token in tokens:
+        kept.append(token)
+        while len(kept) >= 3 and kept[-1] == "}" and kept[-3] == "{" and kept[-2] not in "{}":
+            kept[-3:] = [kept[-2]]
+    return kept

@@ -1,0 +1,103 @@
+"""What a reader made up: text on empty pages, words without a source, endless repetition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz import process
+from rapidfuzz.distance import Levenshtein
+
+from ocria.eval.normalize import normalise, plain_from_markdown, words
+
+MIN_LOOP_CHARS = 200
+MIN_LOOP_TURNS = 6
+MAX_LOOP_PERIOD = 400
+MISREAD_SIMILARITY = 0.5
+MIN_WORD_CHARS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loop:
+    """The longest stretch that repeats one unit: its length and the unit's, in characters."""
+
+    num_chars: int
+    period: int
+    unit: str
+
+
+def visible_chars(markdown: str) -> int:
+    """Characters a person would see that are not white space: all invented, on a blank page."""
+    return sum(not char.isspace() for char in normalise(plain_from_markdown(markdown)))
+
+
+def invented_words(truth: str, prediction: str) -> float:
+    """Share of predicted words which no word of the truth resembles.
+
+    Both are normalised texts. A misread word resembles its source, so it is an error but not an
+    invention: more than half of a word's characters must differ from every word of the truth.
+    Words under MIN_WORD_CHARS characters resemble too much to judge, and are left out.
+    """
+    candidates = [word for word in words(prediction) if len(word) >= MIN_WORD_CHARS]
+    if not candidates:
+        return 0.0
+    known = set(words(truth))
+    unknown = {word for word in candidates if word not in known}
+    choices = sorted(known)
+    invented = {word for word in unknown if not _resembles_any(word, choices)}
+    return sum(word in invented for word in candidates) / len(candidates)
+
+
+def _resembles_any(word: str, choices: list[str]) -> bool:
+    best = process.extractOne(
+        word,
+        choices,
+        scorer=Levenshtein.normalized_similarity,
+        score_cutoff=MISREAD_SIMILARITY,
+        processor=None,
+    )
+    return best is not None
+
+
+def longest_loop(text: str) -> Loop | None:
+    """The longest periodic stretch of a normalised text, if it is long enough to be a loop.
+
+    At least MIN_LOOP_CHARS characters and MIN_LOOP_TURNS turns of a unit that holds a letter or
+    digit. One vector comparison a period: MAX_LOOP_PERIOD * len(text) operations.
+    """
+    codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    best: Loop | None = None
+    for period in range(1, min(MAX_LOOP_PERIOD, len(codes) // MIN_LOOP_TURNS) + 1):
+        start, length = _longest_run(codes[period:] == codes[:-period])
+        total = length + period
+        if total < max(MIN_LOOP_CHARS, MIN_LOOP_TURNS * period):
+            continue
+        unit = text[start : start + period]
+        longer = best is None or total > best.num_chars
+        if longer and any(char.isalnum() for char in unit):
+            best = Loop(num_chars=total, period=period, unit=unit)
+    return best
+
+
+def is_looping(truth: str | None, prediction: str) -> bool:
+    """Whether the prediction repeats for longer than the page itself does.
+
+    Both are normalised texts; a page of sixty equal rows may repeat them sixty times, and a
+    quarter more by miscounting.
+    """
+    found = longest_loop(prediction)
+    if found is None:
+        return False
+    allowed = longest_loop(truth) if truth else None
+    return allowed is None or found.num_chars > 1.25 * allowed.num_chars + MIN_LOOP_CHARS / 2
+
+
+def _longest_run(equal: npt.NDArray[np.bool_]) -> tuple[int, int]:
+    """Start and length of the longest run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], equal.astype(np.int8), [0]))))
+    if len(edges) == 0:
+        return 0, 0
+    lengths = edges[1::2] - edges[::2]
+    longest = int(lengths.argmax())
+    return int(edges[::2][longest]), int(lengths[longest])

@@ -1,0 +1,135 @@
+"""TEDS and TEDS-S: tree edit distance between two tables.
+
+Zhong, ShafieiBavani, Jimeno Yepes: Image-based table recognition: data, model, and evaluation
+(ECCV 2020), section 5: TEDS(a, b) = 1 - distance(a, b) / max(|a|, |b|), nodes counted with the
+root. The tree is table > row > cell; thead and tbody are left out, and a heading cell is a cell,
+since Markdown cannot say either. Inserting and deleting cost 1; two cells differ by 1 where their
+spans differ, else by the normalised edit distance of their normalised texts. TEDS-S ignores text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apted import APTED, Config
+from rapidfuzz.distance import Levenshtein
+
+from ocria.eval.normalize import normalise, plain_from_markdown
+from ocria.eval.tables import Table
+
+MAX_EXACT_PAIRS = 90_000
+"""Node pairs up to which the exact distance is worth its time (about 1 s for 300 x 300 nodes)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableScores:
+    """Similarities in 0..1, meaned over the tables of the truth; a missed table counts 0."""
+
+    teds: float
+    teds_structure: float
+    num_truth: int
+    num_found: int
+
+
+class _Node:
+    __slots__ = ("children", "spans", "tag", "text")
+
+    def __init__(self, tag: str, spans: tuple[int, int] = (1, 1), text: str = "") -> None:
+        self.tag = tag
+        self.spans = spans
+        self.text = text
+        self.children: list[_Node] = []
+
+
+class _Costs(Config):  # type: ignore[misc]
+    def rename(self, node1: _Node, node2: _Node) -> float:
+        """0 for equal nodes, 1 for another kind or span, else how far apart the texts are."""
+        if node1.tag != node2.tag or node1.spans != node2.spans:
+            return 1.0
+        if node1.text == node2.text:
+            return 0.0
+        return float(Levenshtein.normalized_distance(node1.text, node2.text))
+
+
+def teds(truth: Table, found: Table, *, structure_only: bool = False) -> float:
+    """TEDS of two tables in 0..1; TEDS-S with `structure_only`."""
+    nodes = max(_num_nodes(truth), _num_nodes(found))
+    return max(0.0, 1.0 - table_distance(truth, found, structure_only=structure_only) / nodes)
+
+
+def table_distance(truth: Table, found: Table, *, structure_only: bool = False) -> float:
+    """Tree edit distance; for big tables an upper bound that maps whole rows onto rows."""
+    if _num_nodes(truth) * _num_nodes(found) > MAX_EXACT_PAIRS:
+        return _row_distance(truth, found, structure_only)
+    trees = _tree(truth, structure_only), _tree(found, structure_only)
+    return float(APTED(*trees, _Costs()).compute_edit_distance())
+
+
+def score_tables(truth: tuple[Table, ...], found: tuple[Table, ...]) -> TableScores:
+    """Pair each table of the truth with the most similar unused one, best pairs first."""
+    pairs = sorted(
+        ((teds(a, b), i, j) for i, a in enumerate(truth) for j, b in enumerate(found)),
+        key=lambda pair: (-pair[0], pair[1], pair[2]),
+    )
+    taken: dict[int, int] = {}
+    total = structure = 0.0
+    for similarity, i, j in pairs:
+        if i in taken or j in taken.values():
+            continue
+        taken[i] = j
+        total += similarity
+        structure += teds(truth[i], found[j], structure_only=True)
+    count = max(len(truth), 1)
+    return TableScores(
+        teds=total / count,
+        teds_structure=structure / count,
+        num_truth=len(truth),
+        num_found=len(found),
+    )
+
+
+def cell_text(text: str) -> str:
+    """Text of a cell as it is compared: without marks, normalised."""
+    return normalise(plain_from_markdown(text))
+
+
+def _num_nodes(table: Table) -> int:
+    return 1 + len(table.rows) + len(table.cells)
+
+
+def _tree(table: Table, structure_only: bool) -> _Node:
+    root = _Node("table")
+    for row in table.rows:
+        node = _Node("tr")
+        node.children = [
+            _Node("td", (c.rowspan, c.colspan), "" if structure_only else cell_text(c.text))
+            for c in row
+        ]
+        root.children.append(node)
+    return root
+
+
+def _row_distance(truth: Table, found: Table, structure_only: bool) -> float:
+    """Rows are aligned as units; cells of aligned rows are equal or cost 1.
+
+    Every such mapping is also a tree edit, so the exact distance is never larger.
+    """
+    left = [_row_key(row, structure_only) for row in _tree(truth, structure_only).children]
+    right = [_row_key(row, structure_only) for row in _tree(found, structure_only).children]
+    above = [0.0]
+    for row in right:
+        above.append(above[-1] + 1 + len(row))
+    for row_a in left:
+        current = [above[0] + 1 + len(row_a)]
+        for index, row_b in enumerate(right):
+            substituted = above[index] + Levenshtein.distance(row_a, row_b)
+            deleted = above[index + 1] + 1 + len(row_a)
+            current.append(min(substituted, deleted, current[index] + 1 + len(row_b)))
+        above = current
+    return above[-1]
+
+
+def _row_key(row: _Node, structure_only: bool) -> list[str]:
+    if structure_only:
+        return [f"{cell.spans}" for cell in row.children]
+    return [f"{cell.spans}{cell.text}" for cell in row.children]

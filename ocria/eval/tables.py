@@ -1,0 +1,209 @@
+"""Tables in Markdown and in HTML, with spans, as one grid type."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+MAX_SPAN = 200
+"""A span larger than this is a reading error, and would make the grid as large as the number says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One cell: text, its top left place in the grid (0-based), spans and whether it heads."""
+
+    text: str
+    row: int
+    col: int
+    rowspan: int = 1
+    colspan: int = 1
+    heading: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of cells in source order; a cell that spans rows stands only in its first row."""
+
+    rows: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, row by row."""
+        return tuple(cell for row in self.rows for cell in row)
+
+    def grid(self) -> dict[tuple[int, int], Cell]:
+        """Each covered place (row, column) and the cell that covers it."""
+        return {
+            (row, col): cell
+            for cell in self.cells
+            for row in range(cell.row, cell.row + cell.rowspan)
+            for col in range(cell.col, cell.col + cell.colspan)
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LooseCell:
+    """A cell before its column is known: columns depend on the spans above."""
+
+    text: str
+    rowspan: int = 1
+    colspan: int = 1
+    heading: bool = False
+
+
+def place_cells(rows: Iterable[Iterable[LooseCell]]) -> Table:
+    """Give each cell its place, stepping over places that a span from above covers."""
+    taken: set[tuple[int, int]] = set()
+    placed: list[tuple[Cell, ...]] = []
+    for row_index, row in enumerate(rows):
+        col = 0
+        cells: list[Cell] = []
+        for loose in row:
+            while (row_index, col) in taken:
+                col += 1
+            cells.append(
+                Cell(
+                    text=loose.text, row=row_index, col=col, rowspan=loose.rowspan,
+                    colspan=loose.colspan, heading=loose.heading,
+                )
+            )  # fmt: skip
+            if loose.rowspan > 1:
+                taken.update(
+                    (row_index + down, col + right)
+                    for down in range(1, loose.rowspan)
+                    for right in range(loose.colspan)
+                )
+            col += loose.colspan
+        placed.append(tuple(cells))
+    return Table(rows=tuple(placed))
+
+
+def tables_in(markdown: str, *, rule_needed: bool = True) -> tuple[Table, ...]:
+    """Every table of a page, in reading order: HTML tables and pipe tables.
+
+    Without `rule_needed` two lines with pipes are a table even where the line of dashes that GitHub
+    asks for is missing (olmOCR-bench reads them so).
+    """
+    found = [(start, table) for start, table in _html_tables(markdown)]
+    without_html = _HTML_TABLE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), markdown)
+    found.extend(_pipe_tables(without_html, rule_needed))
+    return tuple(table for _, table in sorted(found, key=lambda pair: pair[0]))
+
+
+_HTML_TABLE = re.compile(r"<table\b.*?(?:</table\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$")
+_PIPE = re.compile(r"(?<!\\)\|")
+
+
+def _html_tables(markdown: str) -> list[tuple[int, Table]]:
+    found = []
+    for match in _HTML_TABLE.finditer(markdown):
+        reader = _TableReader()
+        reader.feed(match.group())
+        reader.close()
+        found.append((match.start(), place_cells(reader.finished_rows())))
+    return [(start, table) for start, table in found if table.cells]
+
+
+class _TableReader(HTMLParser):
+    """Collects rows of cells; a table inside a cell gives that cell its text only."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._rows: list[list[LooseCell]] = []
+        self._text: list[str] | None = None
+        self._spans = (1, 1)
+        self._heading = False
+        self._in_head = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("thead", "tbody"):
+            self._in_head = tag == "thead"
+        elif tag == "tr":
+            self._end_cell()
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._end_cell()
+            given = dict(attrs)
+            self._text = []
+            self._spans = (_span(given.get("rowspan")), _span(given.get("colspan")))
+            self._heading = tag == "th" or self._in_head
+        elif tag == "br" and self._text is not None:
+            self._text.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th", "tr", "table"):
+            self._end_cell()
+        elif tag == "thead":
+            self._in_head = False
+
+    def handle_data(self, data: str) -> None:
+        if self._text is not None:
+            self._text.append(data)
+
+    def finished_rows(self) -> list[list[LooseCell]]:
+        """The rows read so far, a cell left open included."""
+        self._end_cell()
+        return self._rows
+
+    def _end_cell(self) -> None:
+        if self._text is None:
+            return
+        if not self._rows:
+            self._rows.append([])
+        text = " ".join("".join(self._text).split())
+        rowspan, colspan = self._spans
+        self._rows[-1].append(
+            LooseCell(text=text, rowspan=rowspan, colspan=colspan, heading=self._heading)
+        )
+        self._text = None
+
+
+def _span(value: str | None) -> int:
+    digits = (value or "").strip()
+    return min(max(int(digits), 1), MAX_SPAN) if digits.isdecimal() and len(digits) < 6 else 1
+
+
+def _pipe_tables(markdown: str, rule_needed: bool) -> list[tuple[int, Table]]:
+    found: list[tuple[int, Table]] = []
+    block: list[str] = []
+    start = offset = 0
+    for line in [*markdown.split("\n"), ""]:
+        if "|" in line:
+            start = start if block else offset
+            block.append(line)
+        elif block:
+            found.extend((start, table) for table in _table_from_lines(block, rule_needed))
+            block = []
+        offset += len(line) + 1
+    return found
+
+
+def _table_from_lines(lines: list[str], rule_needed: bool) -> list[Table]:
+    rule = next((index for index, line in enumerate(lines) if _RULE.match(line)), None)
+    if len(lines) < 2 or (rule is None and rule_needed):
+        return []
+    rows = [line for index, line in enumerate(lines) if index != rule]
+    head = max(rule or 1, 1)
+    loose = [
+        [
+            LooseCell(text=text, heading=index < head or col == 0)
+            for col, text in enumerate(_split_row(line))
+        ]
+        for index, line in enumerate(rows)
+    ]
+    table = place_cells(loose)
+    return [table] if table.cells else []
+
+
+def _split_row(line: str) -> list[str]:
+    parts = _PIPE.split(line.strip())
+    if parts and not parts[0].strip():
+        parts = parts[1:]
+    if parts and not parts[-1].strip():
+        parts = parts[:-1]
+    return [html.unescape(re.sub(r"<br\s*/?>", " ", p.replace("\\|", "|"))).strip() for p in parts]

@@ -1,0 +1,51 @@
+"""Every knob of a parse, checked once. Knows nothing of where a value came from."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from ocria.errors import UsageError
+
+DrafterName = Literal["auto", "none", "ngram", "text-layer", "dflash"]
+Furniture = Literal["drop", "keep"]
+
+DEFAULT_MODEL = "ocria-nano"
+DEFAULT_MAX_TOKENS = 8192
+DEFAULT_MAX_PIXELS = 400_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParseOptions:
+    """Options of one parse.
+
+    Attributes:
+        pages: page selection such as `1,3-5,8-,-1` (1-based); None means all.
+        model: name of a known checkpoint, or a folder.
+        device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        drafter: source of speculative proposals; never changes the result.
+        max_tokens: limit for each page; reaching it gives status `truncated`.
+        dpi: None rasterises straight to the size the model wants.
+        password: for encrypted documents.
+        stats: measure each page.
+        max_pixels: a page or image frame with more pixels is not decoded at all.
+    """
+
+    pages: str | None = None
+    model: str = DEFAULT_MODEL
+    device: str = "auto"
+    drafter: DrafterName = "auto"
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    dpi: int | None = None
+    password: str | None = None
+    stats: bool = False
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def __post_init__(self) -> None:
+        if self.drafter not in get_args(DrafterName):
+            raise UsageError(
+                f"unknown drafter: `{self.drafter}`",
+                hint=f"one of {', '.join(get_args(DrafterName))}",
+            )
+        if self.max_tokens < 1:
+            raise UsageError(f"--max-tokens must be at least 1, not {self.max_tokens}")
+        if self.dpi is not None and not 18 <= self.dpi <= 1200:
+            raise UsageError(f"--dpi must be `auto` or 18 to 1200, not {self.dpi}")
