@@ -1,0 +1,1 @@
+"""The `qwen3_5` architecture: vision tower and hybrid decoder, sized by config.json."""
