@@ -19,10 +19,12 @@ _DELIMITED = re.compile(
 )
 _TOKEN = re.compile(r"\\[A-Za-z]+\*?|\\.|[^\s\\]", re.DOTALL)
 _INVISIBLE = frozenset(
-    r"\, \; \: \! \> \quad \qquad \left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl "
-    r"\biggr \Biggl \Biggr \bigm \limits \nolimits \displaystyle \textstyle \scriptstyle "
-    r"\nonumber \notag \thinspace \medspace \thickspace \enspace \strut ~ &".split()
-) | {"\\ "}
+    [r"\,", r"\;", r"\:", r"\!", r"\>", "\\ ", r"\quad", r"\qquad", r"\left", r"\right", r"\big",
+     r"\Big", r"\bigg", r"\Bigg", r"\bigl", r"\bigr", r"\Bigl", r"\Bigr", r"\biggl", r"\biggr",
+     r"\Biggl", r"\Biggr", r"\bigm", r"\limits", r"\nolimits", r"\displaystyle", r"\textstyle",
+     r"\scriptstyle", r"\nonumber", r"\notag", r"\thinspace", r"\medspace", r"\thickspace",
+     r"\enspace", r"\strut", "~", "&"]
+)  # fmt: skip
 _SAME = {
     r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\le": r"\leq", r"\ge": r"\geq",
     r"\ne": r"\neq", r"\to": r"\rightarrow", r"\gets": r"\leftarrow", r"\lbrace": r"\{",
@@ -38,12 +40,14 @@ _SAME = {
     r"\implies": r"\Longrightarrow", r"\prime": "'", r"\lt": "<", r"\gt": ">",
 }  # fmt: skip
 _LABELS = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}")
-_ENVIRONMENT = re.compile(r"\\(?:begin|end)\s*\{(?:equation|align|aligned|gather|gathered|split)\*?\}")
+_ENVIRONMENT = re.compile(
+    r"\\(?:begin|end)\s*\{(?:equation|align|aligned|gather|gathered|split)\*?\}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaScores:
-    """`match`: share of the truth's formulas found exactly; `similarity`: mean over tokens, 0..1."""
+    """`match`: share of the truth's formulas found exactly; `similarity`: mean over them."""
 
     match: float
     similarity: float

@@ -26,8 +26,9 @@ _PLAIN = str.maketrans(
     {
         "‘": "'", "’": "'", "‚": "'", "‛": "'", "“": '"', "”": '"', "„": '"', "‟": '"',
         "–": "-", "—": "-", "‐": "-", "‑": "-", "‒": "-", "―": "-", "−": "-",
-        "…": "...", "\u00b5": "\u03bc", "\uff3f": "_", "\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u3000": " ",
-        "\u00ad": None, "\u200b": None, "\u200c": None, "\u200d": None, "\ufeff": None, "\u2060": None,
+        "…": "...", "\u00b5": "\u03bc", "\uff3f": "_", "\u00a0": " ", "\u2007": " ",
+        "\u202f": " ", "\u3000": " ", "\u00ad": None, "\u200b": None, "\u200c": None,
+        "\u200d": None, "\ufeff": None, "\u2060": None,
         "ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st",
     }
 )  # fmt: skip
@@ -38,7 +39,9 @@ _LEADER = re.compile(r"([.\-_·=*])(?:[ ]?\1){3,}")
 _SPACE = re.compile(r"\s+")
 
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_BLOCK_TAG = re.compile(r"</?(?:br|p|div|tr|td|th|li|ul|ol|h[1-6]|table|thead|tbody)\b[^<>]*>", re.I)
+_BLOCK_TAG = re.compile(
+    r"</?(?:br|p|div|tr|td|th|li|ul|ol|h[1-6]|table|thead|tbody)\b[^<>]*>", re.IGNORECASE
+)
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,400}>")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+", re.MULTILINE)
@@ -103,8 +106,9 @@ def words(text: str) -> list[str]:
     return found
 
 
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")
-_UNSPACED_OR_REST = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]|[^\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]+")
+_UNSPACED_RANGES = r"\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f"
+_UNSPACED = re.compile(f"[{_UNSPACED_RANGES}]")
+_UNSPACED_OR_REST = re.compile(f"[{_UNSPACED_RANGES}]|[^{_UNSPACED_RANGES}]+")
 
 
 def _split_unspaced(token: str) -> list[str]:

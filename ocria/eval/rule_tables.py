@@ -26,13 +26,20 @@ class CellRule:
 
 def cell_rule_holds(rule: CellRule, markdown: str, *, clean: Callable[[str], str]) -> bool:
     """Whether some table of the page has such a cell with all such neighbours."""
-    return any(
-        _holds_in(rule, table, clean) for table in tables_in(markdown, rule_needed=False)
-    )
+    return any(_holds_in(rule, table, clean) for table in tables_in(markdown, rule_needed=False))
+
+
+class _Grid:
+    """The covered places of a table and how far they reach."""
+
+    def __init__(self, table: Table) -> None:
+        self.places = table.grid()
+        self.height = 1 + max((row for row, _ in self.places), default=0)
+        self.width = 1 + max((col for _, col in self.places), default=0)
 
 
 def _holds_in(rule: CellRule, table: Table, clean: Callable[[str], str]) -> bool:
-    grid = table.grid()
+    grid = _Grid(table)
     return any(
         all(
             any(_alike(wanted, clean(cell.text), rule.max_diffs) for cell in near)
@@ -50,7 +57,7 @@ def _alike(wanted: str, found: str, max_diffs: int) -> bool:
     return fuzz.ratio(wanted, found) / 100.0 >= threshold
 
 
-def _towards(grid: dict[tuple[int, int], Cell], start: Cell, direction: str) -> list[Cell]:
+def _towards(grid: _Grid, start: Cell, direction: str) -> list[Cell]:
     if direction == "top_heading":
         return _headings(grid, start, "up")
     if direction == "left_heading":
@@ -58,23 +65,23 @@ def _towards(grid: dict[tuple[int, int], Cell], start: Cell, direction: str) -> 
     return _next_cells(grid, start, direction)
 
 
-def _next_cells(grid: dict[tuple[int, int], Cell], start: Cell, direction: str) -> list[Cell]:
+def _next_cells(grid: _Grid, start: Cell, direction: str) -> list[Cell]:
     """The first cells met in a direction from each place that `start` covers on that side."""
-    height = 1 + max(row for row, _ in grid)
-    width = 1 + max(col for _, col in grid)
     rows = range(start.row, start.row + start.rowspan)
     cols = range(start.col, start.col + start.colspan)
     lines: dict[str, list[list[tuple[int, int]]]] = {
         "up": [[(r, c) for r in range(start.row - 1, -1, -1)] for c in cols],
-        "down": [[(r, c) for r in range(rows.stop, height)] for c in cols],
+        "down": [[(r, c) for r in range(rows.stop, grid.height)] for c in cols],
         "left": [[(r, c) for c in range(start.col - 1, -1, -1)] for r in rows],
-        "right": [[(r, c) for c in range(cols.stop, width)] for r in rows],
+        "right": [[(r, c) for c in range(cols.stop, grid.width)] for r in rows],
     }
-    met = (next((grid[p] for p in line if p in grid), None) for line in lines[direction])
+    met = (
+        next((grid.places[p] for p in line if p in grid.places), None) for line in lines[direction]
+    )
     return list(dict.fromkeys(cell for cell in met if cell is not None))
 
 
-def _headings(grid: dict[tuple[int, int], Cell], start: Cell, direction: str) -> list[Cell]:
+def _headings(grid: _Grid, start: Cell, direction: str) -> list[Cell]:
     """All headings on the way to the edge or, where none is marked, the cells at the edge."""
     marked: list[Cell] = []
     at_edge: list[Cell] = []

@@ -78,7 +78,7 @@ def bench_text(markdown: str) -> str:
 def _presence(row: Mapping[str, Any], wanted: bool) -> Callable[[str], bool]:
     text = _required(row, "text")
     cased = bool(row.get("case_sensitive", True))
-    first, last = row.get("first_n"), row.get("last_n")
+    first, last = int(row.get("first_n") or 0), int(row.get("last_n") or 0)
     threshold = 1.0 - int(row.get("max_diffs", 0)) / len(text)
     query = text if cased else text.lower()
 

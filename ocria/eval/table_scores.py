@@ -41,7 +41,7 @@ class _Node:
         self.children: list[_Node] = []
 
 
-class _Costs(Config):  # type: ignore[misc]
+class _Costs(Config):
     def rename(self, node1: _Node, node2: _Node) -> float:
         """0 for equal nodes, 1 for another kind or span, else how far apart the texts are."""
         if node1.tag != node2.tag or node1.spans != node2.spans:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 
 MAX_SPAN = 200
-"""A span larger than this is a reading error, and would make the grid as large as the number says."""
+"""A larger span is a reading error, and would make the grid as large as the number says."""
 
 
 @dataclass(frozen=True, kw_only=True)

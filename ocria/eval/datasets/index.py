@@ -1,0 +1,130 @@
+"""A folder with `index.jsonl`: one row a file, our own layout.
+
+Row: `file`, `truth` (path or null), `truth_type`, `kind`, `lang`; optional `pages` ("1-2,4"),
+`truth_origin`, `metric`, `set`. A bad row is named and left out; the rest is used.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ocria.eval.items import Dataset, Item, Metric, Problem, Truth, TruthOrigin
+from ocria.eval.truth import TRUTH_READERS, TruthError
+
+_METRICS: dict[str, tuple[Metric, str]] = {
+    "text": ("text", "text"),
+    "markdown": ("markdown", "markdown"),
+    "blocks": ("blocks", "blocks"),
+    "teds": ("tables", "html-table"),
+    "table-xml": ("tables", "icdar2013"),
+    "rules": ("rules", "rules"),
+    "blank": ("blank", ""),
+    "none": ("none", ""),
+}
+_ORIGINS: dict[str, TruthOrigin] = {
+    "human": "human",
+    "exact": "exact",
+    "exact-synthetic": "exact",
+    "text-layer": "text-layer",
+    "machine": "machine",
+    "none": "none",
+}
+
+
+class RowError(ValueError):
+    """An index row that cannot be used."""
+
+
+def read_index(root: Path) -> Dataset:
+    """Read `root/index.jsonl`."""
+    items: list[Item] = []
+    problems: list[Problem] = []
+    lines = (root / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    seen: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            item = _item(root, line)
+            if item.name in seen:
+                raise RowError(f"{item.name} is listed twice")
+            seen.add(item.name)
+            items.append(item)
+        except (RowError, TruthError) as error:
+            problems.append(Problem(where=f"index.jsonl line {number}", what=str(error)))
+    return Dataset(
+        name=root.name, root=root, layout="index", items=tuple(items), problems=tuple(problems)
+    )
+
+
+def parse_pages(text: str) -> tuple[int, ...]:
+    """`1-2,4` as page numbers. Raises RowError."""
+    numbers: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        if not first.isdecimal() or (last and not last.isdecimal()):
+            raise RowError(f"pages `{text}` is not a list such as 1-2,4")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    if not numbers or min(numbers) < 1:
+        raise RowError(f"pages `{text}` names no page")
+    return tuple(numbers)
+
+
+def _item(root: Path, line: str) -> Item:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise RowError(f"not JSON: {error}") from error
+    if not isinstance(row, dict) or not isinstance(row.get("file"), str) or not row["file"]:
+        raise RowError("no `file`")
+    name = row["file"]
+    path = root / name
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise RowError(f"{name} lies outside the dataset")
+    if not path.is_file():
+        raise RowError(f"{name} is missing")
+    metric, reader = _metric(row)
+    truth = _truth(root, row, reader) if metric != "blank" else Truth(text="")
+    return Item(
+        name=name,
+        path=path,
+        pages=parse_pages(str(row["pages"])) if row.get("pages") else None,
+        group=str(row.get("set") or name.partition("/")[0]),
+        kind=str(row.get("kind") or ""),
+        lang=str(row.get("lang") or ""),
+        metric=metric if truth is not None else "none",
+        truth_origin=_origin(row),
+        truth=truth,
+    )
+
+
+def _metric(row: dict[str, Any]) -> tuple[Metric, str]:
+    """The metric and truth reader: from `metric`, else guessed from `truth_type`."""
+    named = row.get("metric")
+    if named is None:
+        kind = str(row.get("truth_type") or "none")
+        guesses = (("unit tests", "rules"), ("table structure XML", "table-xml"),
+                   ("html table", "teds"), ("json blocks", "blocks"), ("markdown", "markdown"),
+                   ("blank", "blank"), ("text", "text"))  # fmt: skip
+        named = next((metric for word, metric in guesses if word in kind), "none")
+    if named not in _METRICS:
+        raise RowError(f"unknown metric `{named}`")
+    return _METRICS[str(named)]
+
+
+def _origin(row: dict[str, Any]) -> TruthOrigin:
+    named = str(row.get("truth_origin") or ("human" if row.get("truth") else "none"))
+    if named not in _ORIGINS:
+        raise RowError(f"unknown truth_origin `{named}`")
+    return _ORIGINS[named]
+
+
+def _truth(root: Path, row: dict[str, Any], reader: str) -> Truth | None:
+    named = row.get("truth")
+    if not reader:
+        return None
+    if not isinstance(named, str) or not named:
+        raise RowError(f"{row['file']} has a metric but no truth")
+    return TRUTH_READERS[reader](root / named)

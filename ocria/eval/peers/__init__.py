@@ -1,0 +1,1 @@
+"""Other readers, each through its own package, given the same page images as OCRia."""

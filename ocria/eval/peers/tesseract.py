@@ -1,0 +1,85 @@
+"""Tesseract 5 through its own program: page segmentation 3, LSTM engine, plain text out."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+
+from ocria.eval.engines import PageImage
+from ocria.eval.normalize import escape_markdown
+from ocria.eval.options import EvalOptions
+from ocria.eval.peers.absent import absent
+from ocria.eval.predictions import PagePrediction
+
+_LANGUAGES = {
+    "en": "eng", "de": "deu", "fr": "fra", "es": "spa", "it": "ita", "pt": "por", "nl": "nld",
+    "pl": "pol", "vi": "vie", "ja": "jpn", "ru": "rus", "el": "ell", "la": "lat",
+}  # fmt: skip
+TIMEOUT_S = 300
+
+
+class Tesseract:
+    """One process a page. The language is the one that the data set states, where installed."""
+
+    name = "tesseract"
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self.version = _output([program, "--version"]).split()[1]
+        listed = _output([program, "--list-langs"]).splitlines()[1:]
+        self._installed = frozenset(line.strip() for line in listed)
+
+    def read(self, pages: Sequence[PageImage], *, lang: str) -> Iterator[PagePrediction]:
+        """Read each page image in turn."""
+        languages = self._languages(lang)
+        for page in pages:
+            start = time.perf_counter()
+            text = self._recognise(page, languages)
+            yield PagePrediction(
+                number=page.number,
+                markdown=_paragraphs(text),
+                seconds=time.perf_counter() - start,
+            )
+
+    def _languages(self, lang: str) -> str:
+        stated = [_LANGUAGES.get(code, "") for code in re.split(r"[^a-z]+", lang.lower())]
+        chosen = [code for code in stated if code in self._installed]
+        return "+".join(dict.fromkeys(chosen)) or "eng"
+
+    def _recognise(self, page: PageImage, languages: str) -> str:
+        buffer = io.BytesIO()
+        page.image.save(buffer, "PNG", compress_level=1)
+        command = [self._program, "stdin", "stdout", "-l", languages, "--psm", "3"]
+        done = subprocess.run(
+            [*command, "--dpi", str(round(page.dpi))],
+            input=buffer.getvalue(),
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=True,
+            env={"OMP_THREAD_LIMIT": "1", **os.environ},
+        )
+        return done.stdout.decode("utf-8", "replace")
+
+
+def make(options: EvalOptions) -> Tesseract:
+    """Find the program. Raises UsageError where it is absent."""
+    program = shutil.which("tesseract")
+    if program is None:
+        raise absent(
+            "tesseract", "install Tesseract 5 with its language data (Debian: tesseract-ocr)"
+        )
+    return Tesseract(program)
+
+
+def _paragraphs(text: str) -> str:
+    return escape_markdown(text.replace("\f", "").strip())
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return done.stdout or done.stderr

@@ -1,0 +1,148 @@
+"""What an engine made of a page, and the folder where it is kept between runs.
+
+`DIR/<file>.md` is what people read and what `--pred` takes. Beside it `DIR/<file>.pages.jsonl`
+holds a line on the engine and one line a page with its seconds, tokens and status: a run that was
+stopped goes on after the last whole line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+PAGE_SEPARATOR = "\n\n"
+FAILED = "failed"
+
+
+class PredictionError(ValueError):
+    """A kept prediction that is missing or cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadBlock:
+    """One block of a page: its Markdown and the engine's confidence in 0..1."""
+
+    text: str
+    confidence: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class PagePrediction:
+    """What an engine read on one page (1-based number).
+
+    `status` is that of the document JSON, or `failed` with a reason in `error`. Seconds and tokens
+    are None where the engine does not say.
+    """
+
+    number: int
+    markdown: str
+    seconds: float | None = None
+    tokens: int | None = None
+    status: str = "ok"
+    error: str | None = None
+    blocks: tuple[ReadBlock, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """All pages of an item that were read, in order."""
+
+    pages: tuple[PagePrediction, ...]
+
+    @property
+    def markdown(self) -> str:
+        """Markdown of all pages."""
+        return PAGE_SEPARATOR.join(page.markdown for page in self.pages)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineMark:
+    """Who made a prediction and how; a kept one is used again only by its equal."""
+
+    engine: str
+    version: str
+    dpi: int
+    text_layer: bool = False
+
+
+def read_markdown(folder: Path, name: str) -> Prediction:
+    """A prediction made by anyone, `folder/<name>.md`. Raises PredictionError."""
+    path = folder / f"{name}.md"
+    try:
+        markdown = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise PredictionError(f"no prediction {name}.md") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionError(f"prediction {name}.md cannot be read: {error}") from error
+    return Prediction(pages=(PagePrediction(number=1, markdown=markdown),))
+
+
+class PredictionStore:
+    """One engine's predictions in a folder."""
+
+    def __init__(self, folder: Path, mark: EngineMark) -> None:
+        self.folder = folder
+        self.mark = mark
+
+    def kept_pages(self, name: str) -> tuple[PagePrediction, ...]:
+        """Pages that an equal engine has read before; none if another one did.
+
+        A last line that was cut off is left out. Raises PredictionError for a damaged file.
+        """
+        path = self._journal(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ()
+        except (OSError, UnicodeDecodeError) as error:
+            raise PredictionError(f"{path.name} cannot be read: {error}") from error
+        whole = text[: text.rfind("\n") + 1].splitlines()
+        try:
+            rows = [json.loads(line) for line in whole]
+            if not rows or rows[0] != asdict(self.mark):
+                return ()
+            return tuple(_page(row) for row in rows[1:])
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise PredictionError(f"{path.name} is damaged: {error!r}") from error
+
+    def keep(
+        self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]
+    ) -> Prediction:
+        """Write pages as they come, then the Markdown; returns all of them."""
+        path = self._journal(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pages = list(kept)
+        with path.open("w", encoding="utf-8", newline="\n") as journal:
+            _write_line(journal, asdict(self.mark))
+            for page in pages:
+                _write_line(journal, asdict(page))
+            for page in more:
+                _write_line(journal, asdict(page))
+                pages.append(page)
+        prediction = Prediction(pages=tuple(pages))
+        _write_whole(self.folder / f"{name}.md", prediction.markdown + "\n")
+        return prediction
+
+    def _journal(self, name: str) -> Path:
+        return self.folder / f"{name}.pages.jsonl"
+
+
+def _write_line(stream: TextIO, row: dict[str, Any]) -> None:
+    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    stream.flush()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write under another name and rename: a reader never sees half a file."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n", errors="replace")
+    partial.replace(path)
+
+
+def _page(row: dict[str, Any]) -> PagePrediction:
+    blocks = tuple(ReadBlock(**block) for block in row["blocks"])
+    return PagePrediction(**{**row, "blocks": blocks})

@@ -1,0 +1,127 @@
+"""The result of an evaluation, and its one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ocria.errors import ExitCode
+from ocria.eval.figures import Aggregate, aggregate
+from ocria.eval.items import RANKED_ORIGINS, Dataset, Problem
+from ocria.eval.predictions import Prediction
+from ocria.eval.score import ItemScore
+
+DIGITS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoredItem:
+    """An item's figures and the prediction that they are of."""
+
+    score: ItemScore
+    prediction: Prediction
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineRun:
+    """One engine over a dataset. `overall` leaves out what must not be ranked."""
+
+    engine: str
+    version: str
+    items: tuple[ScoredItem, ...]
+    overall: Aggregate
+    groups: tuple[Aggregate, ...]
+    origins: tuple[Aggregate, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalReport:
+    """Every engine's figures on one dataset, and what could not be used."""
+
+    dataset: Dataset
+    dpi: int
+    runs: tuple[EngineRun, ...]
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Bad rows of the dataset, then missing or damaged predictions and failed pages."""
+        return (*self.dataset.problems, *(p for run in self.runs for p in run.problems))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """7 where anything could not be used or read, else 0."""
+        return ExitCode.PARTIAL if self.problems else ExitCode.OK
+
+    def as_json_line(self) -> str:
+        """One JSON object: figures of the first engine by name; all engines under `engines`."""
+        rows = {run.engine: _run_row(run) for run in self.runs}
+        row: dict[str, Any] = {
+            "dataset": self.dataset.name,
+            "layout": self.dataset.layout,
+            "dpi": self.dpi,
+            **next(iter(rows.values()), {}),
+            "problems": [{"where": p.where, "what": p.what} for p in self.problems],
+        }
+        if len(rows) > 1:
+            row["engines"] = rows
+        return json.dumps(row, ensure_ascii=False, allow_nan=False)
+
+
+def summarise(
+    engine: str, version: str, items: Sequence[ScoredItem], problems: Sequence[Problem]
+) -> EngineRun:
+    """Group an engine's scored items by set and by origin of the truth."""
+    scores = [item.score for item in items]
+    ranked = [s for s in scores if s.item.truth_origin in RANKED_ORIGINS]
+    groups = dict.fromkeys(score.item.group for score in scores)
+    origins = dict.fromkeys(score.item.truth_origin for score in scores)
+    return EngineRun(
+        engine=engine,
+        version=version,
+        items=tuple(items),
+        overall=aggregate("overall", ranked),
+        groups=tuple(aggregate(g, [s for s in scores if s.item.group == g]) for g in groups),
+        origins=tuple(
+            aggregate(o, [s for s in scores if s.item.truth_origin == o]) for o in origins
+        ),
+        problems=tuple(problems),
+    )
+
+
+def _run_row(run: EngineRun) -> dict[str, Any]:
+    return {
+        "engine": run.engine,
+        "version": run.version,
+        **_aggregate_row(run.overall),
+        "sets": {group.name: _aggregate_row(group) for group in run.groups},
+        "truth_origins": {origin.name: _aggregate_row(origin) for origin in run.origins},
+    }
+
+
+def _aggregate_row(group: Aggregate) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "items": group.num_items,
+        "pages": group.num_pages,
+        "pages_failed": group.pages_failed,
+        "loop_rate": round(group.loop_rate, DIGITS),
+    }
+    for figure in group.figures:
+        name, value = figure.metric.name, figure.estimate
+        row[name] = round(value.mean, DIGITS)
+        row[f"{name}_median"] = round(value.median, DIGITS)
+        row[f"{name}_ci95"] = [round(value.low, DIGITS), round(value.high, DIGITS)]
+        row[f"{name}_n"] = value.n
+    if group.rules:
+        row["rules"] = {tally.type: [tally.passed, tally.total] for tally in group.rules}
+    if group.auroc is not None:
+        row["confidence_auroc"] = round(group.auroc, DIGITS)
+        row["confidence_blocks"] = group.num_blocks
+    if group.seconds_mean is not None and group.seconds_median is not None:
+        row["seconds_per_page"] = round(group.seconds_mean, DIGITS)
+        row["seconds_per_page_median"] = round(group.seconds_median, DIGITS)
+    if group.tokens_mean is not None:
+        row["tokens_per_page"] = round(group.tokens_mean, 1)
+    return row

@@ -1,0 +1,153 @@
+"""Run engines over a dataset, or take kept predictions, and score both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from ocria.errors import OcriaError
+from ocria.eval.datasets import load_dataset
+from ocria.eval.engines import Engine, PageImage, make_engine
+from ocria.eval.items import Dataset, Item, Problem
+from ocria.eval.options import EvalOptions
+from ocria.eval.page_images import page_images
+from ocria.eval.predictions import (
+    FAILED,
+    EngineMark,
+    PagePrediction,
+    Prediction,
+    PredictionError,
+    PredictionStore,
+    read_markdown,
+)
+from ocria.eval.report import EngineRun, EvalReport, ScoredItem, summarise
+from ocria.eval.score import score_item
+
+Notify = Callable[[str], None]
+
+
+def evaluate(options: EvalOptions, *, notify: Notify = lambda line: None) -> EvalReport:
+    """Evaluate as the options say; `notify` hears one line an item.
+
+    Raises InputError where the dataset is of no known layout, UsageError for an engine that is
+    unknown or not installed. Everything else that goes wrong is named in the report.
+    """
+    dataset = _selected(load_dataset(options.dataset), options)
+    if options.pred is not None:
+        runs = [_score_predictions(dataset, options)]
+    else:
+        runs = [_run_engine(name, dataset, options, notify) for name in options.engines]
+    return EvalReport(dataset=dataset, dpi=options.dpi, runs=tuple(runs))
+
+
+def _selected(dataset: Dataset, options: EvalOptions) -> Dataset:
+    items = [
+        item
+        for item in dataset.items
+        if options.unscored or item.metric != "none"
+        if options.only is None or options.only in item.kind or options.only in item.group
+    ]
+    if options.limit is not None:
+        items = _spread(items)[: options.limit]
+    return Dataset(
+        name=dataset.name, root=dataset.root, layout=dataset.layout,
+        items=tuple(items), problems=dataset.problems,
+    )  # fmt: skip
+
+
+def _spread(items: list[Item]) -> list[Item]:
+    """The first of each set, then the second of each: a small limit still sees every set."""
+    turn: dict[str, int] = {}
+    keyed = []
+    for item in items:
+        turn[item.group] = turn.get(item.group, 0) + 1
+        keyed.append((turn[item.group], item))
+    return [item for _, item in sorted(keyed, key=lambda pair: pair[0])]
+
+
+def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
+    assert options.pred is not None
+    scored: list[ScoredItem] = []
+    problems: list[Problem] = []
+    for item in dataset.items:
+        try:
+            prediction = read_markdown(options.pred, item.name)
+        except PredictionError as error:
+            problems.append(Problem(where=item.name, what=str(error)))
+            continue
+        scored.append(ScoredItem(score=score_item(item, prediction), prediction=prediction))
+    return summarise(options.pred.name, "", scored, problems)
+
+
+def _run_engine(name: str, dataset: Dataset, options: EvalOptions, notify: Notify) -> EngineRun:
+    engine = make_engine(name, options)
+    mark = EngineMark(
+        engine=engine.name, version=engine.version, dpi=options.dpi,
+        text_layer=options.with_text_layer,
+    )  # fmt: skip
+    store = PredictionStore(options.work / engine.name, mark)
+    scored: list[ScoredItem] = []
+    problems: list[Problem] = []
+    index, count = options.shard
+    for number, item in enumerate(dataset.items):
+        if number % count != index:
+            continue
+        try:
+            prediction = _predict(engine, store, item, options)
+        except (PredictionError, OcriaError) as error:
+            problems.append(Problem(where=item.name, what=str(error)))
+            continue
+        failed = [page for page in prediction.pages if page.status == FAILED]
+        problems.extend(
+            Problem(where=f"{item.name} page {page.number}", what=page.error or FAILED)
+            for page in failed
+        )
+        score = score_item(item, prediction)
+        scored.append(ScoredItem(score=score, prediction=prediction))
+        notify(f"{engine.name} {number + 1}/{len(dataset.items)} {item.name}")
+    return summarise(engine.name, engine.version, scored, problems)
+
+
+def _predict(
+    engine: Engine, store: PredictionStore, item: Item, options: EvalOptions
+) -> Prediction:
+    """Kept pages, and those still to read."""
+    kept = () if options.rerun else store.kept_pages(item.name)
+    done = {page.number for page in kept}
+    images = [
+        image
+        for image in page_images(item.path, item.pages, dpi=options.dpi)
+        if image.number not in done
+    ]
+    if kept and not images:
+        return Prediction(pages=kept)
+    if options.with_text_layer:
+        images = [
+            PageImage(number=i.number, image=i.image, dpi=i.dpi, source=item.path) for i in images
+        ]
+    return store.keep(item.name, kept, _read_pages(engine, images, item.lang))
+
+
+def _read_pages(engine: Engine, images: list[PageImage], lang: str) -> Iterator[PagePrediction]:
+    """Pages as the engine gives them; where it raises, the page due fails and the rest goes on."""
+    waiting = images
+    while waiting:
+        started = time.perf_counter()
+        done = 0
+        try:
+            for page in engine.read(waiting, lang=lang):
+                done += 1
+                started = time.perf_counter()
+                yield page
+            return
+        # Any engine may fail in any way on a page; the others must still be read.
+        except Exception as error:
+            if done < len(waiting):
+                yield PagePrediction(
+                    number=waiting[done].number,
+                    markdown="",
+                    seconds=time.perf_counter() - started,
+                    status=FAILED,
+                    error=f"{type(error).__name__}: {error}",
+                )
+        waiting = waiting[done + 1 :]
