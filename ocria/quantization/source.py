@@ -1,0 +1,179 @@
+"""A checkpoint seen as plain tensors: quantised weights are dequantised as they are read."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ocria.errors import WeightsError
+from ocria.quantization import fp8, nvfp4
+from ocria.quantization.compressed_tensors import QuantizationConfig
+from ocria.quantization.schemes import NVFP4, WeightScheme
+from ocria.weights import CheckpointReader
+
+# Weights dequantised at a time: 4 MiB in float32, so that a load never holds a second model.
+_TILE_WEIGHTS = 1 << 20
+_PLAIN_DTYPES = frozenset({torch.bfloat16, torch.float16, torch.float32, torch.float64})
+
+
+class _Entry(NamedTuple):
+    """Where one logical tensor is stored: a tensor's name, or a module's name and its format."""
+
+    stored: str
+    scheme: WeightScheme | None
+
+
+class QuantizedSource:
+    """Logical tensors of a checkpoint (`X.weight`, never its codes and scales).
+
+    Implements `ocria.weights.TensorSource`.
+
+    Args:
+        reader: the stored tensors.
+        config: which modules are quantised, by their stored names.
+        rename: from a stored name to the model's.
+
+    Raises:
+        WeightsError: codes without scales, scales that the config does not explain, or two
+            stored names that become one.
+    """
+
+    def __init__(
+        self,
+        reader: CheckpointReader,
+        config: QuantizationConfig,
+        rename: Callable[[str], str] = str,
+    ) -> None:
+        self._reader = reader
+        self._entries: dict[str, _Entry] = {}
+        self.renamed: list[tuple[str, str]] = []
+        for info in reader:
+            stored = self._logical(info.name, config)
+            if stored is None:
+                continue
+            name, entry = stored
+            ours = rename(name)
+            if ours in self._entries:
+                raise WeightsError(f"two stored tensors are `{ours}`; one is `{name}`")
+            if ours != name:
+                self.renamed.append((name, ours))
+            self._entries[ours] = entry
+
+    def names(self) -> Iterable[str]:
+        """Names of all logical tensors."""
+        return self._entries.keys()
+
+    def scheme(self, name: str) -> WeightScheme | None:
+        """Format of a tensor, None for one stored as it is."""
+        return self._entry(name).scheme
+
+    def formats(self) -> tuple[str, ...]:
+        """Short names of the formats in use, the one with the fewest bits first."""
+        schemes = {entry.scheme for entry in self._entries.values() if entry.scheme}
+        return tuple(scheme.name for scheme in sorted(schemes, key=lambda scheme: scheme.bits))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of the dequantised tensor."""
+        stored, scheme = self._entry(name)
+        if scheme is None:
+            return self._reader.info(stored).shape
+        rows, columns = self._reader.info(f"{stored}.{scheme.codes}").shape
+        return (rows, columns * 2 if scheme is NVFP4 else columns)
+
+    def read(self, name: str, dtype: torch.dtype) -> Tensor:
+        """The tensor in `dtype`, dequantised a tile of rows at a time.
+
+        Raises:
+            WeightsError: a scale is NaN, infinite or negative.
+        """
+        packed = self.read_packed(name)
+        if isinstance(packed, Tensor):
+            return packed.to(dtype)
+        num_rows, num_columns = self.shape(name)
+        result = torch.empty(num_rows, num_columns, dtype=dtype)
+        step = max(1, _TILE_WEIGHTS // num_columns)
+        for start in range(0, num_rows, step):
+            rows = slice(start, start + step)
+            result[rows] = _dequantize_rows(packed, rows, dtype)
+        return result
+
+    def read_packed(self, name: str) -> Tensor | nvfp4.NVFP4Tensor | fp8.FP8Tensor:
+        """The tensor as it is stored, with its scales checked.
+
+        Raises:
+            WeightsError: a scale is NaN, infinite or negative.
+        """
+        stored, scheme = self._entry(name)
+        if scheme is None:
+            return self._reader.read(stored)
+        codes, *scales = (self._reader.read(f"{stored}.{part}") for part in scheme.parts)
+        for part, scale in zip(scheme.scales, scales, strict=True):
+            _check_scale(f"{stored}.{part}", scale)
+        if scheme is NVFP4:
+            return nvfp4.NVFP4Tensor(codes, scales[0], scales[1].float().reshape(1))
+        return fp8.FP8Tensor(codes, scales[0])
+
+    def _entry(self, name: str) -> _Entry:
+        if name not in self._entries:
+            raise WeightsError(f"no tensor `{name}` in {self._reader.folder}")
+        return self._entries[name]
+
+    def _logical(self, name: str, config: QuantizationConfig) -> tuple[str, _Entry] | None:
+        """Logical name and entry of a stored tensor; None for a scale that belongs to another."""
+        module, _, leaf = name.rpartition(".")
+        if f"{module}.weight_scale" in self._reader:
+            scheme = config.scheme_of(module)
+            if scheme is None:
+                raise WeightsError(
+                    f"`{module}` is stored with scales, but config.json names no format for it",
+                    hint="the weights and config.json must come from the same checkpoint",
+                )
+            if leaf in scheme.parts:
+                self._check_parts(module, scheme)
+                return (
+                    (f"{module}.weight", _Entry(module, scheme)) if leaf == scheme.codes else None
+                )
+        elif leaf in ("weight", "weight_packed"):
+            dtype = self._reader.info(name).dtype
+            if dtype not in _PLAIN_DTYPES:
+                raise WeightsError(f"`{name}` is stored as {dtype} without its scales")
+        return name, _Entry(name, None)
+
+    def _check_parts(self, module: str, scheme: WeightScheme) -> None:
+        lacking = [part for part in scheme.parts if f"{module}.{part}" not in self._reader]
+        if lacking:
+            raise WeightsError(f"`{module}` lacks {', '.join(lacking)} ({scheme.format})")
+        rows, columns = self._reader.info(f"{module}.{scheme.codes}").shape
+        found = self._reader.info(f"{module}.weight_scale").shape
+        if scheme is NVFP4:
+            fits = found == (rows, columns * 2 // nvfp4.BLOCK) and columns % 8 == 0
+        else:
+            fits = found in ((rows, 1), (rows,), (1,), ())
+        if not fits:
+            raise WeightsError(
+                f"`{module}`: scales {list(found)} do not fit codes {[rows, columns]} "
+                f"({scheme.format})"
+            )
+
+
+def _check_scale(name: str, scale: Tensor) -> None:
+    values = scale.float()
+    # A block of zeros may have scale 0; the global scale divides.
+    positive = (values > 0 if name.endswith("global_scale") else values >= 0).all()
+    if not (torch.isfinite(values).all() and positive):
+        raise WeightsError(
+            f"`{name}` holds scales that are NaN, infinite or negative",
+            hint="the checkpoint is damaged or was quantised wrongly: make it again",
+        )
+
+
+def _dequantize_rows(
+    packed: nvfp4.NVFP4Tensor | fp8.FP8Tensor, rows: slice, dtype: torch.dtype
+) -> Tensor:
+    if isinstance(packed, nvfp4.NVFP4Tensor):
+        tile = nvfp4.NVFP4Tensor(packed.packed_NH[rows], packed.scale_NB[rows], packed.global_scale)
+        return nvfp4.dequantize(tile, dtype)
+    scale = packed.scale_N1.reshape(-1, 1)
+    tile_scale = scale if scale.shape[0] == 1 else scale[rows]
+    return fp8.dequantize(fp8.FP8Tensor(packed.codes_NK[rows], tile_scale), dtype)
