@@ -1,1 +1,16 @@
-""""""
+"""The command line: options in, exit code out. The only room that ends the program.
+
+A command is a module here with one function: it builds options, calls one function and returns an
+`ExitCode`. To add one, write `ocria/cli/NAME.py` and add its line to `ocria/cli/app.py`. Modules
+import torch and the like inside their function, so that `ocria --help` stays quick.
+"""
+
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the program on `arguments` (default: those of the process); returns its exit code."""
+    from ocria.cli.app import build_app
+    from ocria.cli.edge import run
+
+    return run(build_app(), arguments)

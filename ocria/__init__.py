@@ -1,0 +1,100 @@
+"""OCRia reads PDFs and page images into Markdown and JSON.
+
+    import ocria
+
+    document = ocria.parse("report.pdf")
+    for page in ocria.iter_pages("report.pdf", pages="1-3"):
+        print(page.number, page.status, len(page.blocks))
+
+Importing this package imports no torch: the model is loaded by the first parse.
+"""
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ocria.document import Block, Document, Generator, ModelInfo, Page, PageFailure, Source
+from ocria.errors import (
+    DeviceError,
+    InputError,
+    OcriaError,
+    OutputError,
+    PageError,
+    PasswordError,
+    UsageError,
+    WeightsError,
+)
+from ocria.options import ParseOptions
+from ocria.version import __version__
+
+if TYPE_CHECKING:
+    from ocria.pipeline import PageStream
+
+__all__ = [
+    "Block",
+    "DeviceError",
+    "Document",
+    "Generator",
+    "InputError",
+    "ModelInfo",
+    "OcriaError",
+    "OutputError",
+    "Page",
+    "PageError",
+    "PageFailure",
+    "ParseOptions",
+    "PasswordError",
+    "Source",
+    "UsageError",
+    "WeightsError",
+    "__version__",
+    "iter_pages",
+    "parse",
+]
+
+
+def parse(source: str | PathLike[str] | bytes, **options: Any) -> Document:
+    """Reads a whole document.
+
+    Args:
+        source: path of a PDF or image, or its bytes.
+        options: fields of `ParseOptions`, such as `pages="1-3"` or `device="cpu"`.
+
+    Returns:
+        The document. A page that could not be read is in it with status `failed`.
+
+    Raises:
+        UsageError: an option that cannot be meant, or a page out of range.
+        InputError: the input is missing or no document; `PasswordError` when it is locked.
+        WeightsError: the model is missing, damaged or of an unknown architecture.
+        DeviceError: the device is not there, or its memory does not suffice.
+        TypeError: an option that does not exist.
+    """
+    with _open(source, ParseOptions(**options)) as stream:
+        pages = tuple(parsed.page for parsed in stream)
+        return Document(source=stream.source, generator=stream.generator, pages=pages)
+
+
+def iter_pages(source: str | PathLike[str] | bytes, **options: Any) -> Iterator[Page]:
+    """Reads a document page by page, in order, each as soon as it is done.
+
+    Takes what `parse` takes and raises what `parse` raises. Wrong options raise at once, the
+    rest at the first page. Closing the iterator early frees the worker processes.
+    """
+    return _pages(source, ParseOptions(**options))
+
+
+def _pages(source: str | PathLike[str] | bytes, options: ParseOptions) -> Iterator[Page]:
+    with _open(source, options) as stream:
+        for parsed in stream:
+            yield parsed.page
+
+
+def _open(source: str | PathLike[str] | bytes, options: ParseOptions) -> "PageStream":
+    from ocria.pipeline import open_stream
+
+    if isinstance(source, bytes):
+        return open_stream(source, name="-", options=options)
+    path = Path(source)
+    return open_stream(path, name=path.name, options=options)

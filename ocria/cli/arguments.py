@@ -1,0 +1,144 @@
+"""Options that several commands share, with their variables and help texts.
+
+Precedence everywhere: flag, then `OCRIA_*` variable, then default.
+"""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ocria.console import ProgressMode
+from ocria.errors import InputError, UsageError
+from ocria.options import DrafterName, Furniture
+
+OutputFormat = Literal["md", "json", "jsonl", "html"]
+
+PASSWORD_VARIABLE = "OCRIA_PASSWORD"
+
+ModelOption = Annotated[
+    str,
+    typer.Option("--model", metavar="NAME|DIR", envvar="OCRIA_MODEL", help="Checkpoint to use."),
+]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda|cuda:N",
+        envvar="OCRIA_DEVICE",
+        help="Where the model runs.",
+    ),
+]
+DrafterOption = Annotated[
+    DrafterName,
+    typer.Option(
+        "--drafter",
+        envvar="OCRIA_DRAFTER",
+        help="Source of speculative proposals; never changes the result.",
+    ),
+]
+MaxTokensOption = Annotated[
+    int,
+    typer.Option(
+        "--max-tokens",
+        metavar="N",
+        envvar="OCRIA_MAX_TOKENS",
+        help="Limit for each page; reaching it gives status `truncated`.",
+    ),
+]
+DpiOption = Annotated[
+    str,
+    typer.Option(
+        "--dpi",
+        metavar="auto|N",
+        envvar="OCRIA_DPI",
+        help="Rasterise at N dots per inch; auto goes straight to the size the model wants.",
+    ),
+]
+PasswordFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        metavar="FILE",
+        envvar="OCRIA_PASSWORD_FILE",
+        help="First line is the password of an encrypted PDF (or set OCRIA_PASSWORD).",
+    ),
+]
+FurnitureOption = Annotated[
+    Furniture,
+    typer.Option(
+        "--furniture",
+        envvar="OCRIA_FURNITURE",
+        help="Running heads, feet and page numbers; JSON always keeps them.",
+    ),
+]
+PageMarkersOption = Annotated[
+    bool,
+    typer.Option(
+        "--page-markers",
+        envvar="OCRIA_PAGE_MARKERS",
+        help="Put `<!-- page 3 -->` before each page.",
+    ),
+]
+StatsOption = Annotated[
+    bool,
+    typer.Option(
+        "--stats",
+        envvar="OCRIA_STATS",
+        help="Decoding figures and times in the JSON, and as one JSON line on standard error.",
+    ),
+]
+ProgressOption = Annotated[
+    ProgressMode,
+    typer.Option("--progress", envvar="OCRIA_PROGRESS", help="How progress is shown."),
+]
+OverwriteOption = Annotated[
+    bool,
+    typer.Option("--overwrite", envvar="OCRIA_OVERWRITE", help="Replace existing output."),
+]
+VerboseOption = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        "--verbose",
+        count=True,
+        envvar="OCRIA_VERBOSE",
+        help="Say more, with tracebacks; -vv says most.",
+    ),
+]
+QuietOption = Annotated[
+    bool, typer.Option("-q", "--quiet", envvar="OCRIA_QUIET", help="Say only what went wrong.")
+]
+
+
+def parse_dpi(text: str) -> int | None:
+    """`auto` as None, otherwise the number.
+
+    Raises:
+        UsageError: neither.
+    """
+    if text == "auto":
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--dpi must be `auto` or a whole number, not `{text}`") from None
+
+
+def find_password(file: Path | None) -> str | None:
+    """The first line of `file`, or else the variable `OCRIA_PASSWORD`; None without either.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    if file is None:
+        return os.environ.get(PASSWORD_VARIABLE) or None
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read the password file: {file}",
+            hint="it must be a readable text file with the password on its first line",
+        ) from error
+    return lines[0] if lines else ""

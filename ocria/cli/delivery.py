@@ -1,0 +1,166 @@
+"""Carries one document from its page stream to its destination, page by page."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from ocria.cli.arguments import OutputFormat
+from ocria.cli.destination import (
+    Destination,
+    StreamDestination,
+    open_file,
+    reporting_write_errors,
+)
+from ocria.cli.interrupt import InterruptGate
+from ocria.cli.report import Tally
+from ocria.console import Progress, ProgressMode, claim_stdout, open_progress, print_notice
+from ocria.errors import ExitCode, InputError, OcriaError, OutputError
+from ocria.options import Furniture, ParseOptions
+
+if TYPE_CHECKING:
+    from ocria.pipeline import PageStream
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliveryOptions:
+    """Where a result goes, in which form, and what is said meanwhile.
+
+    Attributes:
+        output: None is standard output.
+    """
+
+    format: OutputFormat
+    output: Path | None
+    overwrite: bool
+    furniture: Furniture
+    page_markers: bool
+    progress: ProgressMode
+    quiet: bool
+    stats: bool
+
+
+def deliver(document: str, options: ParseOptions, delivery: DeliveryOptions) -> ExitCode:
+    """Reads `document` (a path, or `-`) and writes it as `delivery` says.
+
+    Raises:
+        OcriaError: nothing could be read, or the result could not be written.
+        KeyboardInterrupt: Ctrl-C; the pages finished by then are kept.
+    """
+    _refuse_own_input(document, delivery.output)
+    with ExitStack() as stack:
+        # First of all, so that no library that loads later can write into the result.
+        stdout = stack.enter_context(claim_stdout(required=delivery.output is None))
+        gate = stack.enter_context(InterruptGate().installed())
+        destination = stack.enter_context(_open_destination(stdout, delivery))
+        progress = stack.enter_context(open_progress(delivery.progress, quiet=delivery.quiet))
+        stream = stack.enter_context(_open_document(document, options))
+        progress.begin(stream.source.name, len(stream.page_numbers))
+        tally = _Carrier(stream, destination, progress, gate, delivery).carry()
+    _report(tally, stream.source.name, delivery)
+    return tally.exit_code
+
+
+class _Carrier:
+    """The parts of one delivery while it lasts."""
+
+    def __init__(
+        self,
+        stream: "PageStream",
+        destination: Destination,
+        progress: Progress,
+        gate: InterruptGate,
+        delivery: DeliveryOptions,
+    ) -> None:
+        from ocria.output import open_writer
+
+        self._stream = stream
+        self._destination = destination
+        self._progress = progress
+        self._gate = gate
+        self._tally = Tally()
+        self._name = str(delivery.output) if delivery.output else "standard output"
+        self._writer = open_writer(
+            delivery.format,
+            destination.sink,
+            source=stream.source,
+            generator=stream.generator,
+            furniture=delivery.furniture,
+            page_markers=delivery.page_markers,
+        )
+
+    def carry(self) -> Tally:
+        try:
+            for parsed in self._stream:
+                with self._writing():
+                    self._writer.write(parsed.page, parsed.image)
+                    self._destination.sink.flush()
+                    self._tally.add(parsed.page)
+                page = parsed.page
+                self._progress.page_done(page.number, page.status, page.num_tokens)
+        except OutputError:
+            raise
+        except (KeyboardInterrupt, OcriaError):
+            self._keep_finished_pages()
+            raise
+        with self._writing():
+            self._writer.close()
+            self._destination.publish()
+        return self._tally
+
+    def _keep_finished_pages(self) -> None:
+        if not self._tally.num_pages:
+            return
+        with self._writing():
+            self._writer.close()
+            kept = self._destination.keep_partial()
+        where = f" in {kept}" if kept else ""
+        plural = "" if self._tally.num_pages == 1 else "s"
+        print_notice("note", f"kept {self._tally.num_pages} finished page{plural}{where}")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._gate.shut(), self._progress.paused(), reporting_write_errors(self._name):
+            yield
+
+
+def _refuse_own_input(document: str, output: Path | None) -> None:
+    if output is None or document == STDIN or not output.exists():
+        return
+    if Path(document).exists() and output.samefile(document):
+        raise OutputError(f"the output is the input: {output}", hint="name another file with `-o`")
+
+
+@contextmanager
+def _open_destination(stdout: TextIO, delivery: DeliveryOptions) -> Iterator[Destination]:
+    if delivery.output is None:
+        yield StreamDestination(stdout)
+        return
+    with open_file(delivery.output, overwrite=delivery.overwrite) as destination:
+        yield destination
+
+
+def _open_document(document: str, options: ParseOptions) -> "PageStream":
+    # Loads torch: after standard output is claimed, and after everything that can fail sooner.
+    from ocria.pipeline import open_stream
+
+    if document != STDIN:
+        path = Path(document)
+        return open_stream(path, name=path.name, options=options)
+    if sys.stdin is None:
+        raise InputError("standard input is closed", hint="name a file instead of `-`")
+    return open_stream(sys.stdin.buffer.read(), name=STDIN, options=options)
+
+
+def _report(tally: Tally, name: str, delivery: DeliveryOptions) -> None:
+    for line in tally.trouble:
+        print_notice("warning", line)
+    if not delivery.quiet and delivery.progress != "json":
+        target = str(delivery.output) if delivery.output else None
+        print(tally.summary(name, target), file=sys.stderr)
+    if delivery.stats:
+        print(tally.stats_line(name), file=sys.stderr)

@@ -1,0 +1,66 @@
+"""How an error is said: what happened, why, and what to do about it."""
+
+import os
+import sys
+import traceback
+
+from ocria.console.logs import is_verbose
+from ocria.errors import OcriaError
+
+BUG_HINT = (
+    "this is a bug of OCRia; please report it with the traceback that `-v` prints, "
+    "and the document if you may share it"
+)
+BOLD_RED, BOLD_CYAN, DIM = "1;31", "1;36", "2"
+
+
+def print_failure(error: BaseException) -> None:
+    """Prints `error:`, its causes and its hint on standard error; with `-v` a traceback above.
+
+    An error that is not an `OcriaError` is a bug, and says so.
+    """
+    if is_verbose():
+        traceback.print_exception(error, file=sys.stderr)
+    known = isinstance(error, OcriaError)
+    message = str(error) if known else f"internal error: {_describe(error)}"
+    lines = [f"{paint('error:', BOLD_RED)} {printable(message)}"]
+    lines += [f"  {paint('caused by:', DIM)} {printable(line)}" for line in _causes(error)]
+    hint = error.hint if isinstance(error, OcriaError) else BUG_HINT
+    if hint:
+        lines += ["", f"{paint('hint:', BOLD_CYAN)} {printable(hint)}"]
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def print_notice(kind: str, message: str) -> None:
+    """Prints one line such as `note: …` or `warning: …` on standard error."""
+    print(f"{paint(f'{kind}:', BOLD_CYAN)} {printable(message)}", file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """`text` without control characters: a file name must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
+def paint(text: str, style: str) -> str:
+    """`text` in an ANSI style, when standard error is a terminal that wants colour."""
+    wanted = (
+        sys.stderr is not None
+        and sys.stderr.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
+    return f"\x1b[{style}m{text}\x1b[0m" if wanted else text
+
+
+def _causes(error: BaseException) -> list[str]:
+    causes = []
+    while (cause := error.__cause__) is not None:
+        causes.append(_describe(cause).replace("\n", "\n    "))
+        error = cause
+    return causes
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, OcriaError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

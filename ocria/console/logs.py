@@ -1,0 +1,44 @@
+"""How much is said: `-q`, `-v` and `-vv` as levels of the `ocria` logger."""
+
+import logging
+import sys
+
+from ocria.errors import UsageError
+
+_LOGGER = logging.getLogger("ocria")
+
+
+class _StderrHandler(logging.Handler):
+    """Writes to what `sys.stderr` is now: live progress replaces it while it draws."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(self.format(record), file=sys.stderr)
+
+
+def set_verbosity(verbose: int, *, quiet: bool) -> None:
+    """Sends logs and Python warnings to standard error, as many as asked for.
+
+    Libraries' warnings are for us, not for the person who parses: they show with `-v` only.
+
+    Raises:
+        UsageError: both `-v` and `-q`.
+    """
+    if verbose and quiet:
+        raise UsageError("`-v` and `-q` exclude each other")
+    level = logging.ERROR if quiet else logging.WARNING
+    if verbose:
+        level = logging.INFO if verbose == 1 else logging.DEBUG
+    handler = _StderrHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    _LOGGER.handlers[:] = [handler]
+    _LOGGER.setLevel(level)
+    _LOGGER.propagate = False
+    logging.captureWarnings(True)
+    warnings_logger = logging.getLogger("py.warnings")
+    warnings_logger.handlers[:] = [handler] if verbose else [logging.NullHandler()]
+    warnings_logger.propagate = False
+
+
+def is_verbose() -> bool:
+    """True once `-v` was given."""
+    return _LOGGER.isEnabledFor(logging.INFO)
