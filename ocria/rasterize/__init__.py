@@ -1,1 +1,15 @@
-""""""
+"""Files to page pictures: knows PDFium and Pillow; no tensors, no model."""
+
+from ocria.rasterize.page_image import PageFailed, PageImage, RenderTarget, SizeFit
+from ocria.rasterize.page_range import page_range
+from ocria.rasterize.reader import DocumentReader, open_document
+
+__all__ = [
+    "DocumentReader",
+    "PageFailed",
+    "PageImage",
+    "RenderTarget",
+    "SizeFit",
+    "open_document",
+    "page_range",
+]

@@ -1,0 +1,121 @@
+"""The worker process: opens one document and answers questions about its pages.
+
+It is disposable. Whatever PDFium or an image decoder does to it, a crash, a hang, a runaway
+allocation, costs the page that was asked for and nothing else. It imports neither torch nor the
+rest of the program, so that starting and restarting are quick.
+"""
+
+import contextlib
+import resource
+import signal
+import socket
+import time
+from pathlib import Path
+from typing import Protocol
+
+from ocria.errors import InputError, OcriaError, PageError
+from ocria.rasterize.media_types import PDF
+from ocria.rasterize.page_image import RenderTarget
+from ocria.rasterize.pixels import Pixels
+from ocria.rasterize.protocol import (
+    OpenReply,
+    OpenRequest,
+    RenderReply,
+    RenderRequest,
+    receive,
+    send,
+)
+
+_BASE_MEMORY_BYTES = 2 << 30
+"""Interpreter, libraries, and what PDFium takes for a page of many layers."""
+_MEMORY_BYTES_PER_PIXEL = 16
+"""A decoded picture (4), its turned copy (4), the same on white (4), the outgoing bytes (3)."""
+
+_REPAIR = "repair the file with another program, or save it in another format"
+
+
+class PageSource(Protocol):
+    """An open document of either kind."""
+
+    num_pages: int
+
+    def render(self, number: int, target: RenderTarget) -> Pixels:
+        """Makes the picture of page `number`; raises `PageError`."""
+        ...
+
+
+def main(descriptor: int) -> None:
+    """Serves the parent on an inherited socket until it closes its side."""
+    # Ctrl-C reaches the whole foreground group; when workers end is the parent's decision.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # An error on the channel means that the parent has gone: there is nobody to tell.
+    with socket.socket(fileno=descriptor) as channel, contextlib.suppress(EOFError, OSError):
+        _serve(channel)
+
+
+def _serve(channel: socket.socket) -> None:
+    request: OpenRequest = receive(channel)
+    try:
+        pages = open_pages(request)
+        _limit_memory(request)
+    except (OcriaError, ImportError) as error:
+        send(channel, error)
+        return
+    except Exception as error:
+        # A decoder's own exception may not survive pickling, or drag its library along.
+        send(channel, InputError(f"it cannot be opened: {_told(error)}", hint=_REPAIR))
+        return
+    send(channel, OpenReply(num_pages=pages.num_pages))
+    while True:
+        _answer(channel, pages, receive(channel))
+
+
+def open_pages(request: OpenRequest) -> PageSource:
+    """Opens the document; raises `InputError`."""
+    # Each kind is imported when it is met: a PDF needs no Pillow.
+    if request.media_type == PDF:
+        from ocria.rasterize.pdf_pages import PdfPages
+
+        return PdfPages(request.source, password=request.password, max_pixels=request.max_pixels)
+    from ocria.rasterize.image_pages import ImagePages
+
+    return ImagePages(request.source, max_pixels=request.max_pixels)
+
+
+def _answer(channel: socket.socket, pages: PageSource, request: RenderRequest) -> None:
+    started = time.perf_counter()
+    try:
+        pixels = pages.render(request.number, request.target)
+    except PageError as error:
+        send(channel, error)
+        return
+    except MemoryError:
+        send(channel, PageError("out_of_memory", "the page does not fit in memory"))
+        return
+    except Exception as error:
+        send(channel, PageError("page_broken", f"the page cannot be decoded: {_told(error)}"))
+        return
+    reply = RenderReply(
+        height_px=pixels.height_px,
+        width_px=pixels.width_px,
+        width_pt=pixels.width_pt,
+        height_pt=pixels.height_pt,
+        rotation=pixels.rotation,
+        seconds=time.perf_counter() - started,
+    )
+    send(channel, reply)
+    channel.sendall(pixels.data)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _limit_memory(request: OpenRequest) -> None:
+    """Caps the address space, so that a picture bomb inside a page ends this process only."""
+    source = request.source
+    document = source.stat().st_size if isinstance(source, Path) else len(source)
+    limit = _BASE_MEMORY_BYTES + document + _MEMORY_BYTES_PER_PIXEL * request.max_pixels
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
