@@ -1,0 +1,88 @@
+"""Marks inside a paragraph: `**bold**`, `*italic*`, `` `code` `` and `$formula$`.
+
+Two readings of the same string: plain text and HTML. Anything that is not a whole mark is text.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+Mark = Literal["text", "strong", "emphasis", "code", "formula"]
+
+# Dollars follow Pandoc's rule, so that prices stay prices: no space inside, no digit after.
+_MARKS: tuple[tuple[Mark, str], ...] = (
+    ("formula", r"(?<![\\$])\$(?P<formula_body>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\d$])"),
+    ("strong", r"(?<![\w*\\])\*\*(?P<strong_body>[^\s*](?:[^*\n]*[^\s*\\])?)\*\*(?![\w*])"),
+    ("emphasis", r"(?<![\w*\\])\*(?P<emphasis_body>[^\s*](?:[^*\n]*[^\s*\\])?)\*(?![\w*])"),
+)
+_MARK = re.compile("|".join(f"(?P<{mark}>{pattern})" for mark, pattern in _MARKS))
+_TICKS = re.compile(r"\\[!-/:-@\[-`{-~]|(?P<ticks>`+)")
+_HTML_TAG = {"strong": "strong", "emphasis": "em", "code": "code"}
+
+
+class Run(NamedTuple):
+    """A stretch of text under one mark. `body` is without the mark, `source` with it."""
+
+    mark: Mark
+    body: str
+    source: str
+
+
+def code_spans(text: str) -> list[tuple[int, int, int]]:
+    """(start, end, number of backticks) of each code span, exactly as CommonMark (6.1) pairs them.
+
+    Exactly, because a code span is the one place where `<` needs no escape: reading one where a
+    Markdown reader sees none would let a tag through.
+    """
+    closers: dict[int, list[int]] = {}
+    for match in reversed(list(re.finditer("`+", text))):
+        closers.setdefault(len(match.group()), []).append(match.start())
+    spans, done = [], 0
+    for match in _TICKS.finditer(text):
+        if match.start() < done or match["ticks"] is None:
+            continue
+        width = len(match["ticks"])
+        waiting = closers.get(width, [])
+        while waiting and waiting[-1] < match.end():
+            waiting.pop()
+        if waiting:
+            done = waiting[-1] + width
+            spans.append((match.start(), done, width))
+    return spans
+
+
+def runs(text: str) -> Iterator[Run]:
+    """Splits `text`; the sources joined give it back."""
+    done = 0
+    for start, end, width in code_spans(text):
+        yield from _marked_runs(text[done:start])
+        yield Run("code", text[start + width : end - width], text[start:end])
+        done = end
+    yield from _marked_runs(text[done:])
+
+
+def _marked_runs(text: str) -> Iterator[Run]:
+    done = 0
+    for match in _MARK.finditer(text):
+        mark = next(name for name, _ in _MARKS if match[name] is not None)
+        plain = text[done : match.start()]
+        yield Run("text", plain, plain)
+        yield Run(mark, match[f"{mark}_body"], match.group())
+        done = match.end()
+    yield Run("text", text[done:], text[done:])
+
+
+def plain_text(text: str) -> str:
+    """`text` without its marks; a formula keeps its TeX."""
+    return "".join(run.body for run in runs(text))
+
+
+def inline_html(text: str) -> str:
+    """HTML of `text`: marks become elements, everything else is escaped."""
+    parts = []
+    for run in runs(text):
+        body = html.escape(run.source if run.mark == "formula" else run.body, quote=True)
+        tag = _HTML_TAG.get(run.mark)
+        parts.append(f"<{tag}>{body}</{tag}>" if tag else body)
+    return "".join(parts)

@@ -1,0 +1,92 @@
+"""Text from a page, written so that a Markdown reader shows it as it stood there.
+
+A page may show `# 5`, `<b>`, `[1]: x` or `![](address)`; none of it may become structure, a tag,
+or a request to some address when the Markdown is rendered.
+"""
+
+import re
+
+from ocria.output.inline import runs
+
+_TAG_OPEN = re.compile(r"<(?=[A-Za-z/!?])")
+_ACTIVE = re.compile(
+    r"(?<!\\)(?P<backslashes>\\*+)(?P<mark>"
+    r"<(?=[A-Za-z/!?])"  # a tag
+    r"|&(?=\#?\w{1,31};)"  # an entity
+    r"|(?<=\])\("  # a link or picture
+    r"|\*(?=\S)|(?<=\S)\*"  # emphasis
+    r"|(?<!\w)_(?=\S)"
+    r"|(?<!/)~(?=\S)"  # strike-through, but not the home folder in an address
+    r")"
+)
+_PIPE = re.compile(r"(?<!\\)(\\*+)\|")
+_BLOCK_START = re.compile(
+    r"(?P<number>\d{1,9})(?=[.)](?:\s|$))"
+    r"|(?=\#{1,6}(?:\s|$))"
+    r"|(?=[-+*](?:\s|$))"
+    r"|(?=>)"
+    r"|(?=`{3}|~{3}|\${2})"
+    r"|(?=\[[^\]]{1,999}\]:)"
+    # Rules, underlines of headings and the line under a table's head.
+    r"|(?=[-=_*:|][-=_*:|\s]*$)"
+)
+_CLOSING_HASHES = re.compile(r"(?<=\s)(?=#+$)")
+
+
+def escape_paragraph(text: str) -> str:
+    """Markdown of a paragraph; its line breaks stay, blank lines go."""
+    lines = (line.strip() for line in text.split("\n"))
+    return _escape_inline("\n".join(_escape_block_start(line) for line in lines if line))
+
+
+def escape_line(text: str) -> str:
+    """Markdown of `text` as one line, for a list item or anything else that starts a block."""
+    return _escape_inline(_escape_block_start(" ".join(text.split())))
+
+
+def escape_heading(text: str) -> str:
+    """Markdown of a heading's text, after the marks of its level."""
+    return _escape_inline(_CLOSING_HASHES.sub(r"\\", " ".join(text.split())))
+
+
+def escape_cell(text: str) -> str:
+    """Markdown of a cell of a pipe table."""
+    # A table's row is cut at pipes before anything else is read, code spans included.
+    return _PIPE.sub(r"\1\1\\|", _escape_inline(" ".join(text.split())))
+
+
+def formula_block(tex: str) -> str:
+    """`$$…$$` around TeX that cannot end the block itself, nor open a tag."""
+    lines = (line.strip() for line in re.sub(r"\${2,}", "$", tex).split("\n"))
+    body = _TAG_OPEN.sub("< ", "\n".join(line for line in lines if line)).strip("$ \n")
+    return f"$$\n{body}\n$$" if "\n" in body else f"$${body}$$"
+
+
+def code_block(text: str) -> str:
+    """A fenced block whose fence is longer than any in `text`."""
+    longest = max((len(ticks) for ticks in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _escape_block_start(line: str) -> str:
+    match = _BLOCK_START.match(line)
+    return line if match is None else f"{match['number'] or ''}\\{line[match.end() :]}"
+
+
+def _escape_inline(text: str) -> str:
+    parts = []
+    for run in runs(text):
+        if run.mark == "code":
+            parts.append(run.source)
+        elif run.mark == "formula":
+            # A backslash would change a formula; to TeX a space means nothing.
+            parts.append(_TAG_OPEN.sub("< ", run.source))
+        else:
+            marks = "*" * ((len(run.source) - len(run.body)) // 2)
+            parts.append(f"{marks}{_escape_active(run.body)}{marks}")
+    return "".join(parts)
+
+
+def _escape_active(text: str) -> str:
+    return _ACTIVE.sub(lambda m: f"{m['backslashes'] * 2}\\{m['mark']}", text)
