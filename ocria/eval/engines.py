@@ -28,6 +28,14 @@ class PageImage:
     source: Path | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnreadablePage:
+    """A page that could not be rasterised, so that no engine can be blamed for it."""
+
+    number: int
+    reason: str
+
+
 class Engine(Protocol):
     """A reader of page images. One object reads a whole data set, so models load once."""
 

@@ -5,77 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pypdfium2 as pdfium
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 
-from ocria.errors import InputError
-from ocria.eval.engines import PageImage
+from ocria.eval.engines import PageImage, UnreadablePage
+from ocria.options import DEFAULT_MAX_PIXELS
+from ocria.rasterize import PageFailed, RenderTarget, open_document
+from ocria.rasterize import PageImage as RasterPage
 
-IMAGE_DPI = 200.0
-"""Assumed where an image does not state a resolution that a scanner could have had."""
-MAX_PIXELS = 60_000_000
 POINTS_PER_INCH = 72.0
+PAGE_TIMEOUT_S = 120.0
 
 
-def page_images(path: Path, pages: tuple[int, ...] | None, *, dpi: int) -> Iterator[PageImage]:
-    """Rasterise the pages (1-based; None: all) of a PDF, or decode an image.
+def page_images(
+    path: Path, pages: tuple[int, ...] | None, *, dpi: int
+) -> Iterator[PageImage | UnreadablePage]:
+    """Rasterise the pages (1-based; None: all) of a PDF at `dpi`, or decode an image as it is.
 
     A page that the file does not have is left out: data sets state page ranges generously. Raises
     InputError where the file is no document.
     """
-    if path.suffix.lower() == ".pdf":
-        yield from _pdf_pages(path, pages, dpi)
-    else:
-        yield from _image_frames(path, pages)
+    target = RenderTarget(fit=_as_it_is, dpi=dpi)
+    with open_document(
+        path,
+        name=path.name,
+        password=None,
+        max_pixels=DEFAULT_MAX_PIXELS,
+        page_timeout_s=PAGE_TIMEOUT_S,
+    ) as reader:
+        there = range(1, reader.source.num_pages + 1)
+        for page in reader.pages([n for n in pages or there if n in there], target):
+            if isinstance(page, PageFailed):
+                yield UnreadablePage(number=page.number, reason=f"{page.code}: {page.message}")
+            else:
+                yield _as_picture(page)
 
 
-def _pdf_pages(path: Path, pages: tuple[int, ...] | None, dpi: int) -> Iterator[PageImage]:
-    try:
-        document = pdfium.PdfDocument(path)
-    except pdfium.PdfiumError as error:
-        raise InputError(f"cannot be opened: {path.name}: {error}") from error
-    try:
-        for number in pages or range(1, len(document) + 1):
-            if number <= len(document):
-                yield _rasterised(document, number, dpi)
-    finally:
-        document.close()
+def _as_it_is(height_px: int, width_px: int) -> tuple[int, int]:
+    return height_px, width_px
 
 
-def _rasterised(document: pdfium.PdfDocument, number: int, dpi: int) -> PageImage:
-    page = document[number - 1]
-    width, height = page.get_size()
-    scale = dpi / POINTS_PER_INCH
-    scale = min(scale, (MAX_PIXELS / max(width * height, 1.0)) ** 0.5)
-    image = page.render(scale=scale, rev_byteorder=True).to_pil().convert("RGB")
-    return PageImage(number=number, image=image, dpi=scale * POINTS_PER_INCH)
-
-
-def _image_frames(path: Path, pages: tuple[int, ...] | None) -> Iterator[PageImage]:
-    try:
-        with Image.open(path) as opened:
-            count = getattr(opened, "n_frames", 1)
-            for number in pages or range(1, count + 1):
-                if number <= count:
-                    opened.seek(number - 1)
-                    yield _frame(opened, number)
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise InputError(f"cannot be decoded: {path.name}: {error}") from error
-
-
-def _frame(opened: Image.Image, number: int) -> PageImage:
-    stated = float(opened.info.get("dpi", (0.0, 0.0))[0])
-    upright = ImageOps.exif_transpose(opened)
-    image = _on_white(upright)
-    if image.width * image.height > MAX_PIXELS:
-        shrink = (MAX_PIXELS / (image.width * image.height)) ** 0.5
-        image = image.resize((int(image.width * shrink), int(image.height * shrink)))
-    return PageImage(number=number, image=image, dpi=stated if stated >= 96 else IMAGE_DPI)
-
-
-def _on_white(image: Image.Image) -> Image.Image:
-    if "A" not in image.getbands():
-        return image.convert("RGB")
-    paper = Image.new("RGBA", image.size, "white")
-    paper.alpha_composite(image.convert("RGBA"))
-    return paper.convert("RGB")
+def _as_picture(page: RasterPage) -> PageImage:
+    image = Image.fromarray(page.rgb)
+    return PageImage(
+        number=page.number, image=image, dpi=image.width * POINTS_PER_INCH / page.width_pt
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from ocria.errors import OcriaError
+from ocria.errors import InputError, OcriaError
 from ocria.eval.datasets import load_dataset
-from ocria.eval.engines import Engine, PageImage, make_engine
+from ocria.eval.engines import Engine, PageImage, UnreadablePage, make_engine
 from ocria.eval.items import Dataset, Item, Problem
 from ocria.eval.options import EvalOptions
 from ocria.eval.page_images import page_images
@@ -114,18 +115,18 @@ def _predict(
     """Kept pages, and those still to read."""
     kept = () if options.rerun else store.kept_pages(item.name)
     done = {page.number for page in kept}
-    images = [
-        image
-        for image in page_images(item.path, item.pages, dpi=options.dpi)
-        if image.number not in done
-    ]
-    if kept and not images:
+    images = page_images(item.path, item.pages, dpi=options.dpi)
+    waiting = [page for page in images if page.number not in done]
+    if kept and not waiting:
         return Prediction(pages=kept)
+    broken = [page for page in waiting if isinstance(page, UnreadablePage)]
+    if broken:
+        names = ", ".join(f"page {page.number}: {page.reason}" for page in broken)
+        raise InputError(f"cannot be rasterised: {names}")
+    pictures = [page for page in waiting if isinstance(page, PageImage)]
     if options.with_text_layer:
-        images = [
-            PageImage(number=i.number, image=i.image, dpi=i.dpi, source=item.path) for i in images
-        ]
-    return store.keep(item.name, kept, _read_pages(engine, images, item.lang))
+        pictures = [replace(page, source=item.path) for page in pictures]
+    return store.keep(item.name, kept, _read_pages(engine, pictures, item.lang))
 
 
 def _read_pages(engine: Engine, images: list[PageImage], lang: str) -> Iterator[PagePrediction]:

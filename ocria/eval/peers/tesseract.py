@@ -21,6 +21,8 @@ _LANGUAGES = {
     "pl": "pol", "vi": "vie", "ja": "jpn", "ru": "rus", "el": "ell", "la": "lat",
 }  # fmt: skip
 TIMEOUT_S = 300
+MIN_STATED_DPI = 150
+"""Below, a resolution is some program's default, and Tesseract estimates it better."""
 
 
 class Tesseract:
@@ -55,8 +57,10 @@ class Tesseract:
         buffer = io.BytesIO()
         page.image.save(buffer, "PNG", compress_level=1)
         command = [self._program, "stdin", "stdout", "-l", languages, "--psm", "3"]
+        if page.dpi >= MIN_STATED_DPI:
+            command += ["--dpi", str(round(page.dpi))]
         done = subprocess.run(
-            [*command, "--dpi", str(round(page.dpi))],
+            command,
             input=buffer.getvalue(),
             capture_output=True,
             timeout=TIMEOUT_S,
