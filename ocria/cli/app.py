@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-
+from ocria.cli.eval import eval_
 from ocria.cli.parse import parse
 from ocria.errors import ExitCode
 from ocria.version import __version__
 
-COMMANDS = (parse,)
+COMMANDS = (parse, eval_)
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 a bug of OCRia, 2 usage, 3 input, 4 output, 5 device or memory, "
@@ -28,7 +28,7 @@ def build_app() -> typer.Typer:
     )
     app.callback(invoke_without_command=True, epilog=EXIT_CODES)(ocria)
     for command in COMMANDS:
-        app.command()(command)
+        app.command(command.__name__.rstrip("_"))(command)
     return app
 
 

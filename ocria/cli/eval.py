@@ -1,0 +1,95 @@
+"""`ocria eval`: how well engines read a dataset, held against its truth."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ocria.cli import arguments
+from ocria.console import print_notice, set_verbosity
+from ocria.errors import ExitCode
+from ocria.options import DEFAULT_MODEL
+
+
+def eval_(
+    dataset: Annotated[
+        Path,
+        typer.Argument(metavar="DATASET", help="A folder with index.jsonl, or a known layout."),
+    ],
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help="ocria (default), tesseract, rapidocr, docling or liteparse; repeat to compare.",
+        ),
+    ] = None,
+    pred: Annotated[
+        Path | None,
+        typer.Option(
+            "--pred", metavar="DIR", help="Score existing Markdown, DIR/<file>.md; run nothing."
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", metavar="KIND", help="Items whose kind or set contains KIND."),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", metavar="N", help="At most N items, from every set in turn."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="OUT.html", help="Write a self-contained page to look at."
+        ),
+    ] = None,
+    work: Annotated[
+        Path,
+        typer.Option(
+            "--work", metavar="DIR", help="Where predictions are kept; a second run goes on there."
+        ),
+    ] = Path("ocria-eval"),
+    shard: Annotated[
+        str,
+        typer.Option("--shard", metavar="I/N", help="Every Nth item from the Ith, counted from 0."),
+    ] = "0/1",
+    rerun: Annotated[bool, typer.Option("--rerun", help="Do not use kept predictions.")] = False,
+    unscored: Annotated[
+        bool, typer.Option("--unscored", help="Also run files without truth: failures and loops.")
+    ] = False,
+    with_text_layer: Annotated[
+        bool,
+        typer.Option("--with-text-layer", help="Give OCRia the PDF itself, not its page images."),
+    ] = False,
+    model: arguments.ModelOption = DEFAULT_MODEL,
+    device: arguments.DeviceOption = "auto",
+    dpi: Annotated[
+        int, typer.Option("--dpi", metavar="N", help="Resolution of PDF pages for every engine.")
+    ] = 200,
+    overwrite: arguments.OverwriteOption = False,
+    verbose: arguments.VerboseOption = 0,
+    quiet: arguments.QuietOption = False,
+) -> ExitCode:
+    """Score accuracy against truth; the last line of standard output is one JSON object."""
+    from ocria.cli.eval_run import run_eval
+    from ocria.eval import EvalOptions, parse_shard
+
+    set_verbosity(verbose, quiet=quiet)
+    options = EvalOptions(
+        dataset=dataset,
+        engines=tuple(engine or ["ocria"]),
+        pred=pred,
+        only=only,
+        limit=limit,
+        work=work,
+        device=device,
+        model=model,
+        dpi=dpi,
+        with_text_layer=with_text_layer,
+        shard=parse_shard(shard),
+        rerun=rerun,
+        unscored=unscored,
+    )
+    notify = None if quiet else lambda line: print_notice("eval", line)
+    return run_eval(options, report_path=report, overwrite=overwrite, notify=notify)
