@@ -1,16 +1,17 @@
 """What the engine sees of a model: token ids, patches and states, no architecture.
 
 Shape legend
-    T  window of new tokens (up to `WINDOW`), padded to whole row tiles inside the model
-    N  image tokens, P patches (P = N * merge**2)
-    D  hidden size, V vocabulary
+    T  rows of a window or prompt, N image tokens, P patches, D hidden size, V vocabulary
+    L  layers of a kind, J key-value heads, S positions, E ring rows
+    R  value heads, H key heads, K key width, W value width, X convolution channels
 
-Canonical arithmetic (docs/structure.md): a row's result never depends on what surrounds it.
-Decoder products take rows in tiles of `ROW_TILE`, attention splits keys at multiples of
-`KEY_BLOCK`, the recurrent state is folded at multiples of `FOLD_BLOCK`, prefill advances by
-`PREFILL_CHUNK`; all are absolute positions in the sequence.
+Canonical arithmetic (docs/structure.md): a row's result never depends on what stands beside it.
+Decoder products take rows in tiles of `ROW_TILE`; attention splits keys at multiples of
+`KEY_BLOCK`; the recurrent state is folded at multiples of `FOLD_BLOCK`; prefill advances by
+`PREFILL_CHUNK`. All four are counted from the first position of the sequence.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
@@ -21,6 +22,9 @@ KEY_BLOCK = 256
 FOLD_BLOCK = 32
 PREFILL_CHUNK = 256
 WINDOW = 32
+"""Most rows one verify pass may take: it crosses at most one fold boundary."""
+RING_ROWS = 2 * FOLD_BLOCK
+"""The block being filled, and the next one that a window may reach into."""
 
 
 class ImagePatches(NamedTuple):
@@ -38,6 +42,22 @@ class ImagePatches(NamedTuple):
     grid_w: int
 
 
+class Prompt(NamedTuple):
+    """Prompt ids with the image's place in them.
+
+    Attributes:
+        token_ids: all ids, the image placeholder repeated once for each image token.
+        image_start: index of the first placeholder; -1 without an image.
+        grid_h: rows of the merged grid (image tokens = grid_h * grid_w).
+        grid_w: columns of the merged grid.
+    """
+
+    token_ids: tuple[int, ...]
+    image_start: int = -1
+    grid_h: int = 0
+    grid_w: int = 0
+
+
 class StateLayout(NamedTuple):
     """Sizes of what one sequence keeps between passes."""
 
@@ -45,19 +65,50 @@ class StateLayout(NamedTuple):
     num_kv_heads: int
     head_dim: int
     num_delta_layers: int
-    num_value_heads: int
     num_key_heads: int
+    num_value_heads: int
     key_dim: int
     value_dim: int
-    conv_channels: int
     conv_kernel: int
-    max_positions: int
+
+    @property
+    def conv_channels(self) -> int:
+        return 2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
+
+
+@dataclass(slots=True)
+class SequenceState:
+    """One sequence's memory: views into the state pool's slot, and two numbers.
+
+    Rows at positions below `length` are committed. Rows behind it may hold a rejected window and
+    are never read before they are written again. Nothing but `StatePool.commit` moves `length`.
+
+    Attributes:
+        keys_LJSD: rotated keys of the attention layers, by position; likewise `values_LJSD`.
+        conv_in_LEX: inputs of the delta layers' convolution, row = position % `RING_ROWS`.
+        conv_out_LEX: its outputs q|k|v before normalisation, likewise.
+        decay_LER: log decays, float32 or wider, likewise; `beta_LER` too.
+        checkpoint_LRKW: recurrent states before position `length` // `FOLD_BLOCK` * `FOLD_BLOCK`.
+        length: committed positions.
+        rope_delta: added to a position to get its rotary position (negative after an image).
+    """
+
+    keys_LJSD: Tensor
+    values_LJSD: Tensor
+    conv_in_LEX: Tensor
+    conv_out_LEX: Tensor
+    decay_LER: Tensor
+    beta_LER: Tensor
+    checkpoint_LRKW: Tensor
+    length: int = 0
+    rope_delta: int = 0
 
 
 class Target(Protocol):
-    """A model the engine can drive. `state` is the sequence's view into the state pool."""
+    """A model the engine can drive."""
 
     layout: StateLayout
+    vocab_size: int
     device: torch.device
     dtype: torch.dtype
 
@@ -65,33 +116,17 @@ class Target(Protocol):
         """Image tokens [N, D]."""
         ...
 
-    def prefill(self, state: "SequenceState", prompt: "Prompt", image_ND: Tensor | None) -> Tensor:
-        """Reads the whole prompt into `state` and commits it; logits [V] after its last token."""
+    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Tensor:
+        """Reads a whole prompt into an empty state; logits [V] after its last token.
+
+        The rows are written but not committed: the caller commits len(prompt.token_ids).
+        """
         ...
 
-    def verify(self, state: "SequenceState", token_ids_T: Tensor) -> Tensor:
-        """Logits [T, V] after each of T tokens appended at the cursor; commits nothing."""
+    def verify(self, state: SequenceState, token_ids: list[int]) -> Tensor:
+        """Logits [T, V] after each of T <= `WINDOW` tokens at the cursor; commits nothing."""
         ...
 
-
-class Prompt(NamedTuple):
-    """Prompt ids with the image's place in it.
-
-    Attributes:
-        token_ids: all ids, the image placeholder repeated once for each image token.
-        image_start: index of the first placeholder, or -1 without an image.
-        grid_h: merged grid rows of the image (image tokens = grid_h * grid_w).
-        grid_w: merged grid columns.
-    """
-
-    token_ids: tuple[int, ...]
-    image_start: int
-    grid_h: int
-    grid_w: int
-
-
-class SequenceState(Protocol):
-    """One sequence's memory: what a model reads and appends to. See ocria/engine/state.py."""
-
-    length: int
-    rope_delta: int
+    def fold(self, state: SequenceState, block: int) -> None:
+        """Folds the ring rows of one whole block, all of them committed, into the checkpoint."""
+        ...

@@ -1,0 +1,154 @@
+"""Gated delta rule, written from the formula: the specification of every faster path.
+
+Shape legend
+    C  rows of a block (`FOLD_BLOCK`), G blocks, H key heads, R value heads (R >= H)
+    K  key width, V value width, T rows of a window, X convolution channels
+
+One head, one row, state S [K, V]:
+    S <- e^g S;  d = beta (v - k S);  S <- S + k^T d;  o = q S
+with k and q normalised to unit length and q scaled by K**-0.5. `d` is the corrected value; once
+it is known the update is an ordinary decayed sum, so a block of C rows needs S only at its start
+and writes it only at its end (Yang et al., "Gated Delta Networks", 2024, section 3; the block
+form with a frozen state is the idea of ReplaySSM).
+
+Row p of a block reads rows <= p of it and nothing else: rows that are not there yet are zeros and
+add exact zeros, so a row has the same bits whatever follows it.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+L2_EPS = 1e-6
+
+
+def causal_conv_silu(window_TX: Tensor, weight_XW: Tensor) -> Tensor:
+    """Depthwise causal convolution, then SiLU.
+
+    Args:
+        window_TX: [W - 1 + T, X], the W - 1 rows before the first one included.
+        weight_XW: [X, W]; the last tap multiplies the current row.
+
+    Returns:
+        [T, X] in the dtype of the window; taps are summed in at least float32.
+    """
+    width = weight_XW.shape[1]
+    num_rows = window_TX.shape[0] - width + 1
+    accumulate = torch.promote_types(window_TX.dtype, torch.float32)
+    rows_TX, taps_XW = window_TX.to(accumulate), weight_XW.to(accumulate)
+    total_TX = rows_TX[:num_rows] * taps_XW[:, 0]
+    for tap in range(1, width):
+        total_TX = total_TX + rows_TX[tap : tap + num_rows] * taps_XW[:, tap]
+    return F.silu(total_TX).to(window_TX.dtype)
+
+
+def decay_and_beta(a_TR: Tensor, b_TR: Tensor, A_log_R: Tensor, dt_bias_R: Tensor) -> tuple:
+    """Log decay g = -exp(A_log) softplus(a + dt_bias) <= 0 and beta = sigmoid(b), [T, R] each.
+
+    Both stay in the dtype of `A_log`, at least float32: a rounded beta drifts visibly.
+    """
+    dtype = A_log_R.dtype
+    g_TR = -A_log_R.exp() * F.softplus(a_TR.to(dtype) + dt_bias_R)
+    return g_TR, b_TR.to(dtype).sigmoid()
+
+
+def l2_normalise(x: Tensor) -> Tensor:
+    """x / sqrt(sum x^2 + eps) over the last dimension."""
+    return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + L2_EPS)
+
+
+def invert_unit_lower(A_CC: Tensor) -> Tensor:
+    """(I + A)^-1 of strictly lower triangular A [..., C, C], C a power of two.
+
+    Joins diagonal blocks of doubling size. A power series would overflow when neighbouring keys
+    are nearly alike, as blank paper makes them.
+    """
+    lead, rows = A_CC.shape[:-2], A_CC.shape[-1]
+    inverse = A_CC.new_ones(*lead, rows, 1, 1)
+    size = 1
+    while size < rows:
+        pairs = rows // (2 * size)
+        tiles = A_CC.reshape(*lead, pairs, 2 * size, pairs, 2 * size)
+        below = tiles.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)[..., size:, :size]
+        halves = inverse.reshape(*lead, pairs, 2, size, size)
+        upper, lower = halves[..., 0, :, :], halves[..., 1, :, :]
+        corner = -(lower @ (below @ upper))
+        top = torch.cat([upper, torch.zeros_like(corner)], -1)
+        inverse = torch.cat([top, torch.cat([corner, lower], -1)], -2)
+        size *= 2
+    return inverse.reshape(*lead, rows, rows)
+
+
+def delta_blocks(
+    state_RKV: Tensor,
+    q_GCHK: Tensor,
+    k_GCHK: Tensor,
+    v_GCRV: Tensor,
+    g_GCR: Tensor,
+    beta_GCR: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Runs G whole blocks from the state before the first of them.
+
+    Args:
+        state_RKV: [R, K, V] in the accumulation dtype (float32 or float64).
+        q_GCHK: [G, C, H, K] after the convolution, not normalised; zeros where no row is.
+        k_GCHK: likewise.
+        v_GCRV: [G, C, R, V].
+        g_GCR: [G, C, R] log decay; zero where no row is.
+        beta_GCR: [G, C, R]; zero where no row is.
+
+    Returns:
+        outputs [G, C, R, V] and the states after each block [G, R, K, V].
+    """
+    dtype, repeat = state_RKV.dtype, v_GCRV.shape[2] // k_GCHK.shape[2]
+    scale = k_GCHK.shape[-1] ** -0.5
+    q_GRCK = _per_value_head(l2_normalise(q_GCHK.to(dtype)) * scale, repeat)
+    k_GRCK = _per_value_head(l2_normalise(k_GCHK.to(dtype)), repeat)
+    v_GRCV = v_GCRV.to(dtype).transpose(1, 2)
+    beta_GRC1 = beta_GCR.to(dtype).transpose(1, 2)[..., None]
+    G_GRC = g_GCR.to(dtype).transpose(1, 2).cumsum(-1)
+
+    causal_CC = torch.ones(G_GRC.shape[-1], G_GRC.shape[-1], device=v_GCRV.device).tril().bool()
+    gap_GRCC = (G_GRC[..., :, None] - G_GRC[..., None, :]).masked_fill(~causal_CC, -torch.inf)
+    decay_GRCC = gap_GRCC.exp()
+    A_GRCC = ((k_GRCK @ k_GRCK.mT) * decay_GRCC * beta_GRC1).tril(-1)
+    inverse_GRCC = invert_unit_lower(A_GRCC)
+    qk_GRCC = (q_GRCK @ k_GRCK.mT) * decay_GRCC
+    from_start_GRC1 = G_GRC.exp()[..., None]
+    to_end_GRC1 = (G_GRC[..., -1:] - G_GRC).exp()[..., None]
+
+    outputs, states = [], []
+    for i in range(k_GRCK.shape[0]):
+        residual_RCV = beta_GRC1[i] * (v_GRCV[i] - from_start_GRC1[i] * (k_GRCK[i] @ state_RKV))
+        d_RCV = inverse_GRCC[i] @ residual_RCV
+        outputs.append(from_start_GRC1[i] * (q_GRCK[i] @ state_RKV) + qk_GRCC[i] @ d_RCV)
+        carried_RKV = from_start_GRC1[i, :, -1:] * state_RKV
+        state_RKV = carried_RKV + (k_GRCK[i] * to_end_GRC1[i]).mT @ d_RCV
+        states.append(state_RKV)
+    return torch.stack(outputs).transpose(1, 2), torch.stack(states)
+
+
+def _per_value_head(x_GCHK: Tensor, repeat: int) -> Tensor:
+    """[G, C, H, K] -> [G, R, C, K]; value head j reads key head j // repeat."""
+    return x_GCHK.repeat_interleave(repeat, 2).transpose(1, 2)
+
+
+def delta_rows(
+    state_RKV: Tensor, q_THK: Tensor, k_THK: Tensor, v_TRV: Tensor, g_TR: Tensor, beta_TR: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The recurrence row by row: the oracle of `delta_blocks`.
+
+    Returns:
+        outputs [T, R, V] and the state after the last row [R, K, V].
+    """
+    dtype, repeat = state_RKV.dtype, v_TRV.shape[1] // k_THK.shape[1]
+    q_TRK = l2_normalise(q_THK.to(dtype)).repeat_interleave(repeat, 1) * k_THK.shape[-1] ** -0.5
+    k_TRK = l2_normalise(k_THK.to(dtype)).repeat_interleave(repeat, 1)
+    outputs = []
+    for q_RK, k_RK, v_RV, g_R, beta_R in zip(q_TRK, k_TRK, v_TRV.to(dtype), g_TR, beta_TR, strict=True):
+        state_RKV = state_RKV * g_R.to(dtype).exp()[:, None, None]
+        error_RV = v_RV - torch.einsum("rk,rkv->rv", k_RK, state_RKV)
+        d_RV = beta_R.to(dtype)[:, None] * error_RV
+        state_RKV = state_RKV + k_RK[:, :, None] * d_RV[:, None, :]
+        outputs.append(torch.einsum("rk,rkv->rv", q_RK, state_RKV))
+    return torch.stack(outputs), state_RKV

@@ -1,0 +1,39 @@
+"""The two RMS norms of the family; they differ and must not be mixed."""
+
+import torch
+from torch import Tensor, nn
+
+
+def rms_normalise(x: Tensor, eps: float) -> Tensor:
+    """x / rms(x) over the last dimension, in at least float32, not cast back."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    return wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+
+
+class ZeroCentredRMSNorm(nn.Module):
+    """y = x / rms(x) * (1 + w). The checkpoint stores w, which starts at zero."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        normal = rms_normalise(x, self.eps)
+        return (normal * (1 + self.weight.to(normal.dtype))).to(x.dtype)
+
+
+class GatedRMSNorm(nn.Module):
+    """y = x / rms(x) * w * SiLU(z): norm before gate, plain weight, one for all heads."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.empty(width))
+
+    def forward(self, x: Tensor, z: Tensor, dtype: torch.dtype) -> Tensor:
+        """Output in `dtype`, which is also what the normalised value is rounded to."""
+        normal = rms_normalise(x.to(dtype), self.eps).to(dtype)
+        scaled = self.weight.to(dtype) * normal
+        gate = nn.functional.silu(z.to(torch.promote_types(dtype, torch.float32)))
+        return (scaled * gate).to(dtype)

@@ -1,0 +1,138 @@
+"""The whole `qwen3_5` model for inference: vision tower, decoder, head.
+
+Parameter names are those of a Hugging Face folder (`model.visual.*`, `model.language_model.*`,
+`lm_head.weight` when the head is not tied), so that assignment needs no translation.
+
+Shape legend: T rows, D hidden size, N image tokens, V vocabulary.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ocria.models.base import (
+    PREFILL_CHUNK,
+    ROW_TILE,
+    WINDOW,
+    ImagePatches,
+    Prompt,
+    SequenceState,
+    StateLayout,
+)
+from ocria.models.layers.linear import TiledLinear
+from ocria.models.layers.rope import Rotary
+from ocria.models.layers.span import Span
+from ocria.models.qwen3_5.config import Qwen35Config
+from ocria.models.qwen3_5.decoder import Decoder, prompt_positions
+from ocria.models.qwen3_5.vision import VisionTower
+
+
+class _Body(nn.Module):
+    """What the checkpoint calls `model`."""
+
+    def __init__(self, config: Qwen35Config) -> None:
+        super().__init__()
+        self.visual = VisionTower(config.vision)
+        self.language_model = Decoder(config.text)
+
+
+class Qwen35(nn.Module):
+    """A `qwen3_5` target (`ocria.models.base.Target`).
+
+    Build it under `torch.device("meta")`, assign the weights, then call `prepare` once.
+    """
+
+    def __init__(self, config: Qwen35Config) -> None:
+        super().__init__()
+        self.config = config
+        self.model = _Body(config)
+        self.tied = config.tie_word_embeddings
+        self.lm_head = TiledLinear(config.text.hidden_size, config.text.vocab_size)
+        if self.tied:
+            del self.lm_head.weight
+        self.layout = _layout(config)
+        self.vocab_size = config.text.vocab_size
+
+    @torch.inference_mode()
+    def prepare(self, dtype: torch.dtype, device: torch.device) -> None:
+        """Casts, moves, fuses and packs; decay parameters stay in float32 or wider."""
+        wide = torch.promote_types(dtype, torch.float32)
+        for name, parameter in self.named_parameters():
+            kept = wide if name.endswith(("A_log", "dt_bias")) else dtype
+            parameter.data = parameter.data.to(device=device, dtype=kept)
+            parameter.requires_grad_(False)
+        self.device, self.dtype = device, dtype
+        decoder = self.model.language_model
+        if self.tied:
+            self.lm_head.weight = nn.Parameter(decoder.embed_tokens.weight, requires_grad=False)
+        self.lm_head.pack()
+        decoder.prepare()
+        self.model.visual.prepare()
+
+    @torch.inference_mode()
+    def encode_image(self, image: ImagePatches) -> Tensor:
+        """Image tokens [N, D]."""
+        values_PC = image.values_PC.to(device=self.device, dtype=self.dtype)
+        return self.model.visual(values_PC, image.grid_h, image.grid_w)
+
+    @torch.inference_mode()
+    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Tensor:
+        """Logits [V] after the last prompt token; see `Target.prefill`."""
+        assert state.length == 0, "prefill needs an empty state"
+        decoder, length = self.model.language_model, len(prompt.token_ids)
+        x_TD = decoder.embed_tokens(torch.tensor(prompt.token_ids, device=self.device))
+        if image_ND is not None:
+            end = prompt.image_start + image_ND.shape[0]
+            x_TD[prompt.image_start : end] = image_ND.to(x_TD.dtype)
+        positions = prompt_positions(length, prompt.image_start, prompt.grid_h, prompt.grid_w)
+        state.rope_delta = int(positions.max()) + 1 - length
+        rotary = decoder.rotary(_padded(positions.mT, PREFILL_CHUNK).mT.to(self.device))
+        x_TD = _padded(x_TD, PREFILL_CHUNK)
+        hidden_TD = x_TD
+        for start in range(0, length, PREFILL_CHUNK):
+            rows = slice(start, start + PREFILL_CHUNK)
+            angles = Rotary(rotary.cos_TF[rows], rotary.sin_TF[rows])
+            num_rows = min(PREFILL_CHUNK, length - start)
+            hidden_TD = decoder(x_TD[rows], state, Span(start, num_rows, angles, prefill=True))
+        last = (length - 1) % PREFILL_CHUNK
+        return self.lm_head(_padded(hidden_TD[last : last + 1], ROW_TILE))[0]
+
+    @torch.inference_mode()
+    def verify(self, state: SequenceState, token_ids: list[int]) -> Tensor:
+        """Logits [T, V]; see `Target.verify`."""
+        num_rows = len(token_ids)
+        assert 1 <= num_rows <= WINDOW, f"a window has 1 to {WINDOW} rows, not {num_rows}"
+        decoder = self.model.language_model
+        ids_T = _padded(torch.tensor(token_ids, device=self.device), ROW_TILE)
+        positions_T = torch.arange(ids_T.shape[0], device=self.device) + (
+            state.length + state.rope_delta
+        )
+        rotary = decoder.rotary(positions_T.expand(3, -1))
+        span = Span(state.length, num_rows, rotary, prefill=False)
+        hidden_TD = decoder(decoder.embed_tokens(ids_T), state, span)
+        return self.lm_head(hidden_TD)[:num_rows]
+
+    @torch.inference_mode()
+    def fold(self, state: SequenceState, block: int) -> None:
+        """See `Target.fold`."""
+        self.model.language_model.fold(state, block)
+
+
+def _padded(rows: Tensor, multiple: int) -> Tensor:
+    """Rows filled with zeros to a multiple."""
+    missing = -rows.shape[0] % multiple
+    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
+
+
+def _layout(config: Qwen35Config) -> StateLayout:
+    text = config.text
+    return StateLayout(
+        num_attention_layers=text.layer_types.count("full_attention"),
+        num_kv_heads=text.num_key_value_heads,
+        head_dim=text.head_dim,
+        num_delta_layers=text.layer_types.count("linear_attention"),
+        num_key_heads=text.linear_num_key_heads,
+        num_value_heads=text.linear_num_value_heads,
+        key_dim=text.linear_key_head_dim,
+        value_dim=text.linear_value_head_dim,
+        conv_kernel=text.linear_conv_kernel_dim,
+    )
