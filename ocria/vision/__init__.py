@@ -1,1 +1,8 @@
-""""""
+"""Page pixels to what the vision encoder reads, and whether there is anything to read."""
+
+from ocria.vision.ink import Ink, measure_ink
+from ocria.vision.patches import Patches, page_patches
+from ocria.vision.preprocessor import PreprocessorConfig
+from ocria.vision.resize import SizeRule
+
+__all__ = ["Ink", "Patches", "PreprocessorConfig", "SizeRule", "measure_ink", "page_patches"]
