@@ -29,7 +29,7 @@ _MARK_PIXELS = 6
 _MARK_EXTENT_PX = 6
 """The smallest thing worth reading: the digit 1 at 7 pt. Dust is smaller, or rounder."""
 
-_BORDER_SHARE = 0.06
+_BORDER_SHARE = 0.08
 """How far a scanner's dark border may reach into the page, as a share of its side."""
 
 
@@ -58,16 +58,15 @@ def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
     page's edge are not ink.
     """
     grey = _measured_grey(rgb)
-    contrast = np.abs(grey - _paper(grey))
+    paper = _paper(grey)
+    contrast = np.abs(grey - paper)
     noise = 1.4826 * float(np.median(contrast[::4, ::4]))
     ink = contrast > max(_MIN_CONTRAST, _NOISE_DEVIATIONS * noise)
     ink = ink & _has_neighbours(ink)
     marks = _mark_map(ink)
     if marks.any():
-        border = _border(grey)
-        if border.any():
-            ink &= ~_to_pixels(border)
-            marks = _mark_map(ink)
+        ink &= ~_border_pixels(grey, paper)
+        marks = _mark_map(ink)
     return Ink(fraction=float(ink.mean()), marks=int(marks.sum()))
 
 
@@ -119,27 +118,41 @@ def _mark_map(ink: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.asarray((count >= _MARK_PIXELS) & (extent >= _MARK_EXTENT_PX))
 
 
-def _border(grey: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """bool [T, T]: dark tiles that hang together with the page's edge, and the tiles beside them.
+def _border_pixels(grey: NDArray[np.int16], paper: NDArray[np.int16]) -> NDArray[np.bool_]:
+    """bool [H, W]: pixels that stand out only because of a scanner's dark border.
 
-    Light tiles enclosed by them are left out: white writing in a dark band is writing.
+    White writing within a dark band along the edge is writing, and stays out of the mask.
     """
-    rows, columns = grey.shape[0] // _TILE_PX, grey.shape[1] // _TILE_PX
-    level = grey.reshape(rows, _TILE_PX, columns, _TILE_PX).mean(axis=(1, 3))
+    level = _tile_level(grey)
+    border = _border(level)
+    if not border.any():
+        return np.zeros(grey.shape, np.bool_)
+    # The level of the paper is blurred: beside a border, good paper is bright against it.
+    around = _grown(_grown(_grown(border)))
+    shadow = _to_pixels(_grown(border)) | (_to_pixels(around) & (grey > paper))
+    inside = _to_pixels(~_grown(~border))
+    writing = inside & (grey > np.median(level[border]) + _MIN_CONTRAST)
+    return np.asarray(shadow & ~writing)
+
+
+def _border(level: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """bool [T, T]: dark tiles that hang together with the page's edge, and what they enclose."""
+    rows, columns = level.shape
     dark = level < np.median(level) - _MIN_CONTRAST
-    depth_rows = int(np.ceil(rows * _BORDER_SHARE))
-    depth_columns = int(np.ceil(columns * _BORDER_SHARE))
-    dark[depth_rows : rows - depth_rows, depth_columns : columns - depth_columns] = False
+    deep_rows, deep_columns = int(rows * _BORDER_SHARE) + 1, int(columns * _BORDER_SHARE) + 1
+    middle = np.zeros_like(dark)
+    middle[deep_rows : rows - deep_rows, deep_columns : columns - deep_columns] = True
     edge = np.ones_like(dark)
     edge[1:-1, 1:-1] = False
-    border = _flood(dark & edge, dark)
+    border = _flood(edge, dark & ~middle)
     if not border.any():
         return border
-    centre = np.zeros_like(dark)
-    centre[rows // 2, columns // 2] = True
-    open_page = _flood(centre, ~border)
-    outside = _flood(edge & ~border, ~border)
-    return _grown(border) & (border | open_page | outside)
+    return ~_flood((middle | edge) & ~border, ~border)
+
+
+def _tile_level(grey: NDArray[np.int16]) -> NDArray[np.float64]:
+    rows, columns = grey.shape[0] // _TILE_PX, grey.shape[1] // _TILE_PX
+    return np.asarray(grey.reshape(rows, _TILE_PX, columns, _TILE_PX).mean(axis=(1, 3)))
 
 
 def _flood(seed: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
