@@ -17,10 +17,11 @@ from ocria.cli.destination import (
 from ocria.cli.interrupt import InterruptGate
 from ocria.cli.report import Tally
 from ocria.console import Progress, ProgressMode, claim_stdout, open_progress, print_notice
-from ocria.errors import ExitCode, InputError, OcriaError, OutputError
+from ocria.errors import ExitCode, InputError, OutputError
 from ocria.options import Furniture, ParseOptions
 
 if TYPE_CHECKING:
+    from ocria.output import Writer
     from ocria.pipeline import PageStream
 
 STDIN = "-"
@@ -76,24 +77,17 @@ class _Carrier:
         gate: InterruptGate,
         delivery: DeliveryOptions,
     ) -> None:
-        from ocria.output import open_writer
-
         self._stream = stream
         self._destination = destination
         self._progress = progress
         self._gate = gate
         self._tally = Tally()
         self._name = str(delivery.output) if delivery.output else "standard output"
-        self._writer = open_writer(
-            delivery.format,
-            destination.sink,
-            source=stream.source,
-            generator=stream.generator,
-            furniture=delivery.furniture,
-            page_markers=delivery.page_markers,
-        )
+        with self._writing():
+            self._writer = _open_writer(destination.sink, stream, delivery)
 
     def carry(self) -> Tally:
+        """Writes every page; what is finished is kept, however the run ends."""
         try:
             for parsed in self._stream:
                 with self._writing():
@@ -102,9 +96,9 @@ class _Carrier:
                     self._tally.add(parsed.page)
                 page = parsed.page
                 self._progress.page_done(page.number, page.status, page.num_tokens)
-        except OutputError:
+        except (OutputError, BrokenPipeError):
             raise
-        except (KeyboardInterrupt, OcriaError):
+        except BaseException:
             self._keep_finished_pages()
             raise
         with self._writing():
@@ -113,19 +107,31 @@ class _Carrier:
         return self._tally
 
     def _keep_finished_pages(self) -> None:
-        if not self._tally.num_pages:
-            return
         with self._writing():
             self._writer.close()
-            kept = self._destination.keep_partial()
-        where = f" in {kept}" if kept else ""
-        plural = "" if self._tally.num_pages == 1 else "s"
-        print_notice("note", f"kept {self._tally.num_pages} finished page{plural}{where}")
+            kept = self._destination.keep_partial() if self._tally.num_pages else None
+        if self._tally.num_pages:
+            where = f" in {kept}" if kept else ""
+            plural = "" if self._tally.num_pages == 1 else "s"
+            print_notice("note", f"kept {self._tally.num_pages} finished page{plural}{where}")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         with self._gate.shut(), self._progress.paused(), reporting_write_errors(self._name):
             yield
+
+
+def _open_writer(sink: TextIO, stream: "PageStream", delivery: DeliveryOptions) -> "Writer":
+    from ocria.output import open_writer
+
+    return open_writer(
+        delivery.format,
+        sink,
+        source=stream.source,
+        generator=stream.generator,
+        furniture=delivery.furniture,
+        page_markers=delivery.page_markers,
+    )
 
 
 def _refuse_own_input(document: str, output: Path | None) -> None:

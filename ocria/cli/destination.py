@@ -14,7 +14,10 @@ from ocria.errors import OutputError
 class Destination(Protocol):
     """An open sink and what to do with it at the end."""
 
-    sink: TextIO
+    @property
+    def sink(self) -> TextIO:
+        """Takes text; UTF-8 leaves."""
+        ...
 
     def publish(self) -> None:
         """The result is complete."""

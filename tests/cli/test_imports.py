@@ -1,0 +1,51 @@
+"""What may be loaded, and reached, by the quick commands."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "numpy", "rich", "PIL", "pypdfium2", "tokenizers", "safetensors", "triton")
+
+
+def modules_after(code: str) -> set[str]:
+    probe = f"{code}\nimport sys; sys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import ocria",
+        "from ocria.cli import main; main(['--help'])",
+        "from ocria.cli import main; main(['--version'])",
+        "from ocria.cli import main; main(['parse', '--help'])",
+    ],
+)
+def test_nothing_heavy_is_imported(code: str) -> None:
+    assert sorted(modules_after(code) & set(HEAVY)) == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_print_on_standard_output(option: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ocria", option], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "") and "ocria" in done.stdout
+
+
+def test_every_option_of_the_contract_is_in_the_help() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ocria", "parse", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = (
+        "-o --output -f --format --pages --model --device --drafter --max-tokens --dpi "
+        "--password-file --page-markers --furniture --images --stats --progress --overwrite -v -q"
+    )
+    assert [option for option in options.split() if option not in done.stdout] == []
