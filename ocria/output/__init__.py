@@ -1,12 +1,21 @@
 """Model text to blocks, and pages to Markdown, JSON, JSON Lines and HTML."""
 
 from ocria.output.decoded import DecodedText, PageBlocks, PageGeometry, mean_probability
+from ocria.output.markdown import page_markdown
 from ocria.output.page_blocks import build_page_blocks
+from ocria.output.settings import result_settings
+from ocria.output.writer import Format, Writer, open_writer, render
 
 __all__ = [
     "DecodedText",
+    "Format",
     "PageBlocks",
     "PageGeometry",
+    "Writer",
     "build_page_blocks",
     "mean_probability",
+    "open_writer",
+    "page_markdown",
+    "render",
+    "result_settings",
 ]

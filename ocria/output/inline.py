@@ -13,11 +13,13 @@ Mark = Literal["text", "strong", "emphasis", "code", "formula"]
 # Dollars follow Pandoc's rule, so that prices stay prices: no space inside, no digit after.
 _MARKS: tuple[tuple[Mark, str], ...] = (
     ("formula", r"(?<![\\$])\$(?P<formula_body>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\d$])"),
-    ("strong", r"(?<![\w*\\])\*\*(?P<strong_body>[^\s*](?:[^*\n]*[^\s*\\])?)\*\*(?![\w*])"),
-    ("emphasis", r"(?<![\w*\\])\*(?P<emphasis_body>[^\s*](?:[^*\n]*[^\s*\\])?)\*(?![\w*])"),
+    ("strong", r"(?<![\w*\\])\*\*(?!\s)(?P<strong_body>(?:[^*\\\n]|\\.)+)(?<!\s)\*\*(?![\w*])"),
+    ("emphasis", r"(?<![\w*\\])\*(?!\s)(?P<emphasis_body>(?:[^*\\\n]|\\.)+)(?<!\s)\*(?![\w*])"),
 )
 _MARK = re.compile("|".join(f"(?P<{mark}>{pattern})" for mark, pattern in _MARKS))
-_TICKS = re.compile(r"\\[!-/:-@\[-`{-~]|(?P<ticks>`+)")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_TICKS = re.compile("(?P<ticks>`+)")
+_ESCAPE_OR_TICKS = re.compile(rf"{_ESCAPE.pattern}|{_TICKS.pattern}")
 _HTML_TAG = {"strong": "strong", "emphasis": "em", "code": "code"}
 
 
@@ -29,17 +31,17 @@ class Run(NamedTuple):
     source: str
 
 
-def code_spans(text: str) -> list[tuple[int, int, int]]:
+def code_spans(text: str, *, escapes: bool) -> list[tuple[int, int, int]]:
     """(start, end, number of backticks) of each code span, exactly as CommonMark (6.1) pairs them.
 
     Exactly, because a code span is the one place where `<` needs no escape: reading one where a
-    Markdown reader sees none would let a tag through.
+    Markdown reader sees none would let a tag through. `escapes`: a backslash hides a backtick.
     """
     closers: dict[int, list[int]] = {}
-    for match in reversed(list(re.finditer("`+", text))):
+    for match in reversed(list(_TICKS.finditer(text))):
         closers.setdefault(len(match.group()), []).append(match.start())
     spans, done = [], 0
-    for match in _TICKS.finditer(text):
+    for match in (_ESCAPE_OR_TICKS if escapes else _TICKS).finditer(text):
         if match.start() < done or match["ticks"] is None:
             continue
         width = len(match["ticks"])
@@ -52,10 +54,10 @@ def code_spans(text: str) -> list[tuple[int, int, int]]:
     return spans
 
 
-def runs(text: str) -> Iterator[Run]:
-    """Splits `text`; the sources joined give it back."""
+def runs(text: str, *, escapes: bool = False) -> Iterator[Run]:
+    """Splits `text`; the sources joined give it back. `escapes`: see `code_spans`."""
     done = 0
-    for start, end, width in code_spans(text):
+    for start, end, width in code_spans(text, escapes=escapes):
         yield from _marked_runs(text[done:start])
         yield Run("code", text[start + width : end - width], text[start:end])
         done = end
@@ -78,11 +80,17 @@ def plain_text(text: str) -> str:
     return "".join(run.body for run in runs(text))
 
 
-def inline_html(text: str) -> str:
-    """HTML of `text`: marks become elements, everything else is escaped."""
+def inline_html(text: str, *, escapes: bool = False) -> str:
+    """HTML of `text`: marks become elements, everything else is escaped.
+
+    `escapes`: `text` is Markdown, in which a backslash before punctuation is not shown.
+    """
     parts = []
-    for run in runs(text):
-        body = html.escape(run.source if run.mark == "formula" else run.body, quote=True)
+    for run in runs(text, escapes=escapes):
+        body = run.source if run.mark == "formula" else run.body
+        if escapes and run.mark not in ("formula", "code"):
+            body = _ESCAPE.sub(r"\1", body)
         tag = _HTML_TAG.get(run.mark)
-        parts.append(f"<{tag}>{body}</{tag}>" if tag else body)
+        escaped = html.escape(body, quote=True)
+        parts.append(f"<{tag}>{escaped}</{tag}>" if tag else escaped)
     return "".join(parts)

@@ -10,49 +10,50 @@ from ocria.output.inline import runs
 
 _TAG_OPEN = re.compile(r"<(?=[A-Za-z/!?])")
 _ACTIVE = re.compile(
-    r"(?<!\\)(?P<backslashes>\\*+)(?P<mark>"
-    r"<(?=[A-Za-z/!?])"  # a tag
-    r"|&(?=\#?\w{1,31};)"  # an entity
+    r"\\(?=[!-/:-@\[-`{-~]|$)"
+    r"|<(?=[A-Za-z/!?])"
+    r"|&(?=\#?\w{1,31};)"
     r"|(?<=\])\("  # a link or picture
-    r"|\*(?=\S)|(?<=\S)\*"  # emphasis
-    r"|(?<!\w)_(?=\S)"
-    r"|(?<!/)~(?=\S)"  # strike-through, but not the home folder in an address
-    r")"
+    r"|\*(?=\S)|(?<=\S)\*"
+    r"|(?<![^\W_])_(?=\S)"
+    r"|(?<!/)~(?=\S)",  # not the home folder in an address
+    re.MULTILINE,
 )
-_PIPE = re.compile(r"(?<!\\)(\\*+)\|")
+_FENCE = re.compile(r"^`{3,}(?=[^`\n]*$)", re.MULTILINE)
 _BLOCK_START = re.compile(
     r"(?P<number>\d{1,9})(?=[.)](?:\s|$))"
     r"|(?=\#{1,6}(?:\s|$))"
     r"|(?=[-+*](?:\s|$))"
     r"|(?=>)"
-    r"|(?=`{3}|~{3}|\${2})"
+    r"|(?=\${2})"
     r"|(?=\[[^\]]{1,999}\]:)"
     # Rules, underlines of headings and the line under a table's head.
     r"|(?=[-=_*:|][-=_*:|\s]*$)"
 )
-_CLOSING_HASHES = re.compile(r"(?<=\s)(?=#+$)")
+_CLOSING_HASHES = re.compile(r"(?:^|(?<=\s))(?=#+$)")
 
 
 def escape_paragraph(text: str) -> str:
     """Markdown of a paragraph; its line breaks stay, blank lines go."""
     lines = (line.strip() for line in text.split("\n"))
-    return _escape_inline("\n".join(_escape_block_start(line) for line in lines if line))
+    escaped = _escape_inline("\n".join(line for line in lines if line))
+    return "\n".join(_escape_block_start(line) for line in escaped.split("\n"))
 
 
 def escape_line(text: str) -> str:
     """Markdown of `text` as one line, for a list item or anything else that starts a block."""
-    return _escape_inline(_escape_block_start(" ".join(text.split())))
+    return escape_paragraph(" ".join(text.split()))
 
 
 def escape_heading(text: str) -> str:
     """Markdown of a heading's text, after the marks of its level."""
-    return _escape_inline(_CLOSING_HASHES.sub(r"\\", " ".join(text.split())))
+    return _CLOSING_HASHES.sub(r"\\", _escape_inline(" ".join(text.split())))
 
 
 def escape_cell(text: str) -> str:
     """Markdown of a cell of a pipe table."""
-    # A table's row is cut at pipes before anything else is read, code spans included.
-    return _PIPE.sub(r"\1\1\\|", _escape_inline(" ".join(text.split())))
+    # A row is cut at its pipes before anything else is read, code spans included.
+    return _escape_inline(" ".join(text.split()), in_cell=True).replace("|", r"\|")
 
 
 def formula_block(tex: str) -> str:
@@ -74,19 +75,23 @@ def _escape_block_start(line: str) -> str:
     return line if match is None else f"{match['number'] or ''}\\{line[match.end() :]}"
 
 
-def _escape_inline(text: str) -> str:
+def _escape_inline(text: str, *, in_cell: bool = False) -> str:
     parts = []
-    for run in runs(text):
-        if run.mark == "code":
+    # Cleaned text holds no NUL: it can stand for the backticks that must not open a fence, which
+    # may then pair with no others.
+    for run in runs(_FENCE.sub(lambda match: "\x00" * len(match.group()), text)):
+        if run.mark == "code" and not (in_cell and r"\|" in run.source):
             parts.append(run.source)
         elif run.mark == "formula":
             # A backslash would change a formula; to TeX a space means nothing.
             parts.append(_TAG_OPEN.sub("< ", run.source))
-        else:
+        elif run.mark in ("strong", "emphasis"):
             marks = "*" * ((len(run.source) - len(run.body)) // 2)
             parts.append(f"{marks}{_escape_active(run.body)}{marks}")
-    return "".join(parts)
+        else:
+            parts.append(_escape_active(run.source))
+    return "".join(parts).replace("\x00", r"\`")
 
 
 def _escape_active(text: str) -> str:
-    return _ACTIVE.sub(lambda m: f"{m['backslashes'] * 2}\\{m['mark']}", text)
+    return _ACTIVE.sub(r"\\\g<0>", text)
