@@ -53,6 +53,7 @@ _MATH = re.compile(
     r"\$\$(.{1,6000}?)\$\$|\\\[(.{1,6000}?)\\\]|\\\((.{1,2000}?)\\\)|(?<![\\$])\$([^$\n]{1,2000})\$",
     re.DOTALL,
 )
+_LATEX_SIGN = re.compile(r"\\[A-Za-z]|[\^_=]")
 _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~$&:])")
 _MARKED_UNDERSCORE = re.compile(r"(?<![^\W_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![^\W_])")
 _HELD = "\ue000{}\ue001"
@@ -69,7 +70,7 @@ def plain_from_markdown(markdown: str) -> str:
 
     text = _COMMENT.sub(" ", markdown)
     text = _FENCE.sub("", text)
-    text = _MATH.sub(lambda match: hold(next(group for group in match.groups() if group)), text)
+    text = _MATH.sub(lambda match: hold(_formula(match)), text)
     text = _ESCAPE.sub(lambda match: hold(match.group(1)), text)
     text = _PICTURE.sub(r" ", text)
     text = _LINK.sub(r"\1", text)
@@ -81,6 +82,15 @@ def plain_from_markdown(markdown: str) -> str:
     text = text.replace("**", "").replace("~~", "").replace("`", "").replace("|", " ")
     text = _MARKED_UNDERSCORE.sub("", text).replace("*", "")
     return html.unescape(_HELD_BACK.sub(lambda match: held[int(match.group(1))], text))
+
+
+def _formula(match: re.Match[str]) -> str:
+    """LaTeX between delimiters; `\\[12\\]` without any LaTeX in it is an escaped bracket pair."""
+    dollars_display, brackets, parens, dollars = match.groups()
+    escaped = brackets or parens
+    if escaped and not _LATEX_SIGN.search(escaped):
+        return f"[{escaped}]" if brackets else f"({escaped})"
+    return dollars_display or escaped or dollars
 
 
 def normalise(text: str) -> str:
@@ -116,5 +126,9 @@ def _split_unspaced(token: str) -> list[str]:
 
 
 def escape_markdown(text: str) -> str:
-    """Plain text as Markdown that shows it unchanged: how engines without Markdown hand over."""
-    return re.sub(r"([\\`*_#|<>$~\[\]!])", r"\\\1", text)
+    """Plain text as Markdown that shows it unchanged: how engines without Markdown hand over.
+
+    Brackets become an entity, since `\\[` also opens a formula.
+    """
+    text = text.replace("&", "&amp;").replace("[", "&#91;").replace("<", "&lt;")
+    return re.sub(r"([\\`*_#|>$~])", r"\\\1", text)

@@ -1,0 +1,232 @@
+"""The runner with a stand-in engine: resuming, failures, shards, reports."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from ocria.errors import ExitCode, UsageError
+from ocria.eval import EvalOptions, evaluate, parse_shard
+from ocria.eval.engines import PageImage, make_engine, register_engine
+from ocria.eval.html_report import write_html
+from ocria.eval.predictions import PagePrediction, ReadBlock
+
+
+class Echo:
+    """Reads what it was told for each shade of grey, and counts pages."""
+
+    name = "echo"
+
+    def __init__(self, version: str = "1", fails_on: int | None = None) -> None:
+        self.version = version
+        self.fails_on = fails_on
+        self.seen: list[int] = []
+
+    def read(self, pages: Sequence[PageImage], *, lang: str) -> Iterator[PagePrediction]:
+        for page in pages:
+            shade = page.image.getpixel((0, 0))[0]
+            self.seen.append(shade)
+            if shade == self.fails_on:
+                raise RuntimeError("no such shade")
+            text = f"page of shade {shade}"
+            block = ReadBlock(text=text, confidence=0.9)
+            yield PagePrediction(
+                number=page.number, markdown=text, seconds=0.5, tokens=7, blocks=(block,)
+            )
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    root = tmp_path / "set"
+    rows = []
+    for shade in (10, 20, 30):
+        (root / "greys").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (60, 40), (shade, shade, shade)).save(root / f"greys/{shade}.png")
+        (root / f"greys/{shade}.txt").write_text(f"page of shade {shade}")
+        rows.append({"file": f"greys/{shade}.png", "truth": f"greys/{shade}.txt",
+                     "metric": "text", "kind": "grey", "lang": "en"})  # fmt: skip
+    Image.new("RGB", (60, 40), (40, 40, 40)).save(root / "blank.png")
+    rows.append({"file": "blank.png", "metric": "blank", "set": "blank", "truth_origin": "exact"})
+    (root / "index.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return root
+
+
+def options(dataset: Path, **fields: Any) -> EvalOptions:
+    return EvalOptions(dataset=dataset, engines=("echo",), work=dataset.parent / "work", **fields)
+
+
+def use(engine: Echo) -> Echo:
+    register_engine("echo", lambda options: engine)
+    return engine
+
+
+def test_figures_by_name_overall_and_per_set(dataset: Path) -> None:
+    use(Echo())
+    report = evaluate(options(dataset))
+    row = json.loads(report.as_json_line())
+    assert (row["cer"], row["word_f1"], row["cer_n"], row["cer_median"]) == (0.0, 1.0, 3, 0.0)
+    assert row["sets"]["greys"]["items"] == 3
+    assert row["invented_chars"] == len("pageofshade40")
+    assert row["seconds_per_page"] == 0.5
+    assert row["tokens_per_page"] == 7.0
+    assert report.exit_code is ExitCode.OK
+
+
+def test_a_second_run_reads_what_was_kept(dataset: Path) -> None:
+    use(Echo())
+    first = evaluate(options(dataset)).as_json_line()
+    again = use(Echo())
+    assert evaluate(options(dataset)).as_json_line() == first
+    assert again.seen == []
+    evaluate(options(dataset, rerun=True))
+    assert len(again.seen) == 4
+
+
+def test_another_version_or_resolution_reads_anew(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    newer = use(Echo(version="2"))
+    evaluate(options(dataset))
+    evaluate(options(dataset, dpi=100))
+    assert len(newer.seen) == 8
+
+
+def test_a_cut_off_journal_line_is_read_again(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    journal = dataset.parent / "work/echo/greys/20.png.pages.jsonl"
+    journal.write_text(journal.read_text()[:-9])
+    again = use(Echo())
+    evaluate(options(dataset))
+    assert again.seen == [20]
+
+
+def test_a_damaged_journal_is_named_and_the_rest_scored(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    (dataset.parent / "work/echo/greys/20.png.pages.jsonl").write_text("{broken\n{}\n")
+    report = evaluate(options(dataset))
+    assert report.exit_code is ExitCode.PARTIAL
+    assert [p.where for p in report.problems] == ["greys/20.png"]
+    assert report.runs[0].overall.num_items == 3
+
+
+def test_a_failing_page_is_named_and_counts_as_wrong(dataset: Path) -> None:
+    use(Echo(fails_on=20))
+    report = evaluate(options(dataset))
+    assert report.exit_code is ExitCode.PARTIAL
+    assert "no such shade" in report.problems[0].what
+    row = json.loads(report.as_json_line())
+    assert row["pages_failed"] == 1
+    assert row["cer"] == pytest.approx(1 / 3, abs=1e-3)
+
+
+def test_shards_share_one_folder(dataset: Path) -> None:
+    parts = [use(Echo()) for _ in range(2)]
+    for index, part in enumerate(parts):
+        use(part)
+        evaluate(options(dataset, shard=(index, 2)))
+    assert sorted(shade for part in parts for shade in part.seen) == [10, 20, 30, 40]
+    whole = use(Echo())
+    assert evaluate(options(dataset)).runs[0].overall.num_items == 4
+    assert whole.seen == []
+
+
+def test_only_and_limit(dataset: Path) -> None:
+    use(Echo())
+    assert evaluate(options(dataset, only="grey", limit=2)).runs[0].overall.num_items == 2
+    spread = evaluate(options(dataset, limit=2)).runs[0]
+    assert {group.name for group in spread.groups} == {"greys", "blank"}
+
+
+def test_existing_markdown_is_scored(dataset: Path, tmp_path: Path) -> None:
+    pred = tmp_path / "pred"
+    (pred / "greys").mkdir(parents=True)
+    (pred / "greys/10.png.md").write_text("page of shade 10\n")
+    (pred / "greys/20.png.md").write_bytes(b"\xff\xfe")
+    (pred / "blank.png.md").write_text("")
+    report = evaluate(EvalOptions(dataset=dataset, pred=pred))
+    row = json.loads(report.as_json_line())
+    assert report.exit_code is ExitCode.PARTIAL
+    assert (row["cer"], row["cer_n"], row["invented_chars"]) == (0.0, 1, 0.0)
+    named = {p.where: p.what for p in report.problems}
+    assert "cannot be read" in named["greys/20.png"]
+    assert "no prediction" in named["greys/30.png"]
+
+
+def test_machine_made_truth_is_left_out_of_the_overall(dataset: Path) -> None:
+    index = dataset / "index.jsonl"
+    rows = [json.loads(line) for line in index.read_text().splitlines()]
+    rows[0]["truth_origin"] = "machine"
+    index.write_text("\n".join(map(json.dumps, rows)))
+    use(Echo())
+    row = json.loads(evaluate(options(dataset)).as_json_line())
+    assert row["items"] == 3
+    assert row["truth_origins"]["machine"]["items"] == 1
+
+
+def test_an_unreadable_document_is_named(dataset: Path) -> None:
+    (dataset / "greys/10.png").write_bytes(b"no picture")
+    use(Echo())
+    report = evaluate(options(dataset))
+    assert [p.where for p in report.problems] == ["greys/10.png"]
+    assert report.runs[0].overall.num_items == 3
+
+
+def test_the_page_is_self_contained_and_escapes_text(dataset: Path, tmp_path: Path) -> None:
+    pred = tmp_path / "pred"
+    (pred / "greys").mkdir(parents=True)
+    for shade in (10, 20, 30):
+        (pred / f"greys/{shade}.png.md").write_text("page of &lt;script&gt;x()&lt;/script&gt;")
+    (pred / "blank.png.md").write_text("")
+    path = tmp_path / "report.html"
+    write_html(evaluate(EvalOptions(dataset=dataset, pred=pred)), path)
+    page = path.read_text()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    assert "<del>" in page and "<ins>" in page
+    assert page.count("data:image/jpeg;base64,") == 4
+    assert not re.search(r'(?:src|href)="(?!data:)', page)
+
+
+def test_worst_comes_first(dataset: Path, tmp_path: Path) -> None:
+    pred = tmp_path / "pred"
+    (pred / "greys").mkdir(parents=True)
+    for shade, text in ((10, "page of shade 10"), (20, "junk"), (30, "page of shade 3")):
+        (pred / f"greys/{shade}.png.md").write_text(text)
+    (pred / "blank.png.md").write_text("")
+    path = tmp_path / "report.html"
+    write_html(evaluate(EvalOptions(dataset=dataset, pred=pred)), path)
+    order = re.findall(r"<summary>greys/(\d+)", path.read_text())
+    assert order == ["20", "30", "10"]
+
+
+def test_unknown_engines_and_impossible_options() -> None:
+    here = Path()
+    with pytest.raises(UsageError, match="nobody"):
+        make_engine("nobody", EvalOptions(dataset=here))
+    for fields in (
+        {"limit": 0},
+        {"dpi": 5},
+        {"shard": (2, 2)},
+        {"engines": ()},
+        {"engines": ("a", "a")},
+        {"engines": ("tesseract",), "with_text_layer": True},
+    ):
+        with pytest.raises(UsageError):
+            EvalOptions(dataset=here, **fields)
+    assert parse_shard("1/4") == (1, 4)
+    for text in ("1", "a/2", "1/0"):
+        with pytest.raises(UsageError):
+            parse_shard(text)
+
+
+def test_an_absent_peer_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UsageError) as caught:
+        make_engine("tesseract", EvalOptions(dataset=Path()))
+    assert caught.value.hint is not None and "tesseract-ocr" in caught.value.hint
