@@ -30,7 +30,7 @@ class _PatchEmbed(nn.Module):
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
         patch = (config.temporal_patch_size, config.patch_size, config.patch_size)
-        self.proj: nn.Module = nn.Conv3d(config.in_channels, config.hidden_size, patch, patch)
+        self.proj: nn.Conv3d | PackedLinear = nn.Conv3d(config.in_channels, config.hidden_size, patch, patch)
 
     def prepare(self) -> None:
         """Sums the kernel over time, half the work since a page is one frame shown twice."""

@@ -54,8 +54,7 @@ class Manifest:
     @property
     def digest(self) -> str:
         """Digest of the whole checkpoint."""
-        lines = "".join(f"{file.sha256}  {file.name}\n" for file in self.files)
-        return hashlib.sha256(lines.encode()).hexdigest()
+        return _joint_digest(self.files)
 
     @property
     def num_bytes(self) -> int:
@@ -79,6 +78,11 @@ def digest_files(folder: Path) -> tuple[FileDigest, ...]:
     """
     settings = [name for name in SETTING_FILES if (folder / name).is_file()]
     return tuple(_digest(folder / name) for name in sorted({*settings, *shard_names(folder)}))
+
+
+def digest_of_files(folder: Path) -> str:
+    """Digest of a checkpoint that has no manifest; reads it all, at about 0.4 GB/s."""
+    return _joint_digest(digest_files(folder))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -142,6 +146,11 @@ def check_sizes(folder: Path, manifest: Manifest) -> None:
                 f"damaged checkpoint: {path} {state}",
                 hint="copy the file again from where the checkpoint came from, or reinstall",
             )
+
+
+def _joint_digest(files: tuple[FileDigest, ...]) -> str:
+    lines = "".join(f"{file.sha256}  {file.name}\n" for file in files)
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _problem(folder: Path, expected: FileDigest) -> Problem | None:

@@ -1,0 +1,48 @@
+"""Which device and dtype a run uses. Both follow from what the machine is, never from a timing."""
+
+import torch
+
+from ocria.errors import DeviceError, UsageError
+
+
+def resolve_device(name: str) -> torch.device:
+    """`auto`, `cpu`, `cuda` or `cuda:N` as a device that can be used; `auto` prefers CUDA.
+
+    Raises:
+        UsageError: another name.
+        DeviceError: CUDA was asked for and is not there, or has no device N.
+    """
+    kind, _, index = name.partition(":")
+    if name == "auto":
+        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+    if name == "cpu":
+        return torch.device("cpu")
+    if kind != "cuda" or (":" in name and not index.isdecimal()):
+        raise UsageError(f"unknown device: `{name}`", hint="one of auto, cpu, cuda, cuda:N")
+    if not torch.cuda.is_available():
+        raise DeviceError(
+            "no CUDA device can be used here",
+            hint="use `--device cpu`, or install a CUDA build of torch and a driver for it",
+        )
+    number, available = int(index or 0), torch.cuda.device_count()
+    if number >= available:
+        raise DeviceError(
+            f"no device cuda:{number}", hint=f"this machine has cuda:0 to cuda:{available - 1}"
+        )
+    return torch.device(f"cuda:{number}")
+
+
+def dtype_of(device: torch.device) -> torch.dtype:
+    """bfloat16 where the hardware multiplies it, else float32.
+
+    On a CPU that is AVX-512 BF16 or AMX: emulated bfloat16 is slower than float32 there.
+    """
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+    return torch.bfloat16 if cpu_multiplies_bfloat16() else torch.float32
+
+
+def cpu_multiplies_bfloat16() -> bool:
+    """Whether this CPU has bfloat16 products that torch's matrix library uses."""
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
