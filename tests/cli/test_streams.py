@@ -76,7 +76,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path, run: Run, script: Script) 
     script({"text": "x"}, name=name)
     done = run("parse", name, "-f", "json")
     assert done.returncode == 0
-    assert json.loads(done.stdout)["source"]["name"] == name
+    assert json.loads(done.stdout)["source"]["name"] == "caf\N{REPLACEMENT CHARACTER}.pdf"
 
 
 @pytest.mark.parametrize("num_pages", [1, 3])
