@@ -42,7 +42,7 @@ def causal_conv_silu(window_TX: Tensor, weight_XW: Tensor) -> Tensor:
     return F.silu(total_TX).to(window_TX.dtype)
 
 
-def decay_and_beta(a_TR: Tensor, b_TR: Tensor, A_log_R: Tensor, dt_bias_R: Tensor) -> tuple:
+def decay_and_beta(a_TR: Tensor, b_TR: Tensor, A_log_R: Tensor, dt_bias_R: Tensor) -> tuple[Tensor, Tensor]:
     """Log decay g = -exp(A_log) softplus(a + dt_bias) <= 0 and beta = sigmoid(b), [T, R] each.
 
     Both stay in the dtype of `A_log`, at least float32: a rounded beta drifts visibly.
@@ -144,8 +144,9 @@ def delta_rows(
     dtype, repeat = state_RKV.dtype, v_TRV.shape[1] // k_THK.shape[1]
     q_TRK = l2_normalise(q_THK.to(dtype)).repeat_interleave(repeat, 1) * k_THK.shape[-1] ** -0.5
     k_TRK = l2_normalise(k_THK.to(dtype)).repeat_interleave(repeat, 1)
+    rows = zip(q_TRK, k_TRK, v_TRV.to(dtype), g_TR, beta_TR, strict=True)
     outputs = []
-    for q_RK, k_RK, v_RV, g_R, beta_R in zip(q_TRK, k_TRK, v_TRV.to(dtype), g_TR, beta_TR, strict=True):
+    for q_RK, k_RK, v_RV, g_R, beta_R in rows:
         state_RKV = state_RKV * g_R.to(dtype).exp()[:, None, None]
         error_RV = v_RV - torch.einsum("rk,rkv->rv", k_RK, state_RKV)
         d_RV = beta_R.to(dtype)[:, None] * error_RV

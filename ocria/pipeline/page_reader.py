@@ -1,0 +1,176 @@
+"""One loaded model that turns page pictures into pages.
+
+Life of a page here: ink test, patches, engine, spelling, blocks.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from ocria.document import Decoding, Page, PageFailure, PageSeconds, PageStats, PageStatus
+from ocria.engine import Engine, EngineConfig, Finish, Request, Result
+from ocria.errors import PageError, WeightsError
+from ocria.models.base import WINDOW, ImagePatches
+from ocria.models.registry import LoadedModel, find_checkpoint, load
+from ocria.options import ParseOptions
+from ocria.output import DecodedText, PageBlocks, PageGeometry, build_page_blocks, mean_probability
+from ocria.rasterize import PageFailed, PageImage
+from ocria.vision import PreprocessorConfig, SizeRule, measure_ink, page_patches
+
+_STATUS: Mapping[Finish, PageStatus] = {"eos": "ok", "length": "truncated", "loop": "repaired"}
+
+
+class PageReader:
+    """A model ready to read pages; load it once, use it for any number of documents.
+
+    Attributes:
+        model: the loaded checkpoint.
+        size_rule: maps a picture's size in pixels to the size that the model reads.
+    """
+
+    def __init__(self, model: LoadedModel, options: ParseOptions) -> None:
+        self.model = model
+        self._options = options
+        self._preprocessor = PreprocessorConfig.from_folder(model.folder)
+        self.size_rule: SizeRule = self._preprocessor.size_rule
+        merged = (self._preprocessor.patch_size * self._preprocessor.merge_size) ** 2
+        prompt = len(model.prompt.before_ids) + len(model.prompt.after_ids)
+        longest_prompt = self._preprocessor.max_pixels // merged + prompt
+        config = EngineConfig(
+            stop_ids=model.stop_ids,
+            image_id=model.image_token_id,
+            forbidden_ids=model.suppressed_ids,
+            max_positions=longest_prompt + options.max_tokens + WINDOW,
+        )
+        self._engine = Engine(model.target, config)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that can change what is read."""
+        return {"max_tokens": self._options.max_tokens, "dpi": self._options.dpi or "auto"}
+
+    def read(self, picture: PageImage | PageFailed) -> Page:
+        """Reads one page. A page that cannot be read comes back with status `failed`."""
+        if isinstance(picture, PageFailed):
+            return _failed(picture, picture.code, picture.message)
+        try:
+            return self._read(picture)
+        except PageError as error:
+            return _failed(picture, error.code, str(error))
+        except (torch.OutOfMemoryError, MemoryError):
+            message = "the page does not fit in memory; try a lower --dpi or --max-tokens"
+            return _failed(picture, "out_of_memory", message)
+        finally:
+            self._engine.close()
+
+    def _read(self, picture: PageImage) -> Page:
+        started = time.perf_counter()
+        if measure_ink(picture.rgb).is_blank:
+            return self._blank(picture, time.perf_counter() - started)
+        patches = page_patches(picture.rgb, self._preprocessor)
+        cut_s = time.perf_counter() - started
+        result = self._engine.run(
+            Request(
+                before_ids=self.model.prompt.before_ids,
+                image=ImagePatches(
+                    torch.from_numpy(patches.values), patches.grid_h, patches.grid_w
+                ),
+                after_ids=self.model.prompt.after_ids,
+                max_tokens=self._options.max_tokens,
+            )
+        )
+        seconds = PageSeconds(
+            rasterize=picture.seconds,
+            vision=cut_s + result.vision_s,
+            prefill=result.prefill_s,
+            decode=result.decode_s,
+        )
+        return self._page(picture, result, seconds)
+
+    def _page(self, picture: PageImage, result: Result, seconds: PageSeconds) -> Page:
+        blocks = self._blocks(picture, result)
+        status = _STATUS[result.finish]
+        if blocks.repaired and status == "ok":
+            status = "repaired"
+        return Page(
+            number=picture.number,
+            width_pt=blocks.width_pt,
+            height_pt=blocks.height_pt,
+            rotation=blocks.rotation,
+            status=status,
+            blocks=blocks.blocks,
+            confidence=mean_probability(result.logprobs),
+            num_tokens=len(result.token_ids),
+            stats=PageStats(seconds=seconds, decoding=_decoding(result))
+            if self._options.stats
+            else None,
+        )
+
+    def _blocks(self, picture: PageImage, result: Result) -> PageBlocks:
+        spelling = self.model.tokenizer.spell(result.token_ids)
+        decoded = DecodedText(
+            text=spelling.text,
+            token_ends=spelling.token_ends,
+            token_logprobs=result.logprobs,
+            special_spans=spelling.special_spans,
+        )
+        geometry = PageGeometry(
+            number=picture.number,
+            width_pt=picture.width_pt,
+            height_pt=picture.height_pt,
+            rotation=picture.rotation,
+        )
+        return build_page_blocks(decoded, geometry)
+
+    def _blank(self, picture: PageImage, seconds: float) -> Page:
+        spent = PageSeconds(rasterize=picture.seconds, vision=seconds, prefill=0.0, decode=0.0)
+        return Page(
+            number=picture.number,
+            width_pt=picture.width_pt,
+            height_pt=picture.height_pt,
+            rotation=picture.rotation,
+            status="blank",
+            stats=PageStats(seconds=spent, decoding=None) if self._options.stats else None,
+        )
+
+
+def load_page_reader(options: ParseOptions) -> PageReader:
+    """Loads the checkpoint that the options name.
+
+    Raises:
+        WeightsError: missing, damaged, of an unknown architecture, or no drafter weights for
+            `--drafter dflash`.
+        DeviceError: the device cannot be used, or has too little memory.
+    """
+    folder = find_checkpoint(options.model)
+    if options.drafter == "dflash":
+        raise WeightsError(
+            f"the model {folder.name} has no dflash drafter",
+            hint="leave `--drafter` out: `auto` takes the best drafter there is",
+        )
+    return PageReader(load(folder, device=options.device), options)
+
+
+def _decoding(result: Result) -> Decoding | None:
+    if not result.steps:
+        return None
+    emitted = sum(count * size for size, count in enumerate(result.accepted))
+    return Decoding(
+        drafter="none",
+        steps=result.steps,
+        tokens_per_step=round(emitted / result.steps, 3),
+        accepted_histogram=result.accepted,
+    )
+
+
+def _failed(picture: PageImage | PageFailed, code: str, message: str) -> Page:
+    return Page(
+        number=picture.number,
+        width_pt=picture.width_pt,
+        height_pt=picture.height_pt,
+        rotation=picture.rotation,
+        status="failed",
+        error=PageFailure(code=code, message=message),
+    )

@@ -1,0 +1,149 @@
+"""The engine's rules on a fake target: stops, limits, loops, proposals, states, slots."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from fake_target import STOP, FakeTarget
+
+from ocria.engine import Engine, EngineConfig, Request, Result
+from ocria.engine.request import Proposer
+from ocria.models.base import FOLD_BLOCK
+
+
+def make_engine(target: FakeTarget, **changes: object) -> Engine:
+    config = EngineConfig(
+        stop_ids=frozenset({STOP}),
+        image_id=2,
+        forbidden_ids=frozenset({0, 2}),
+        max_positions=1024,
+        **changes,  # type: ignore[arg-type]
+    )
+    return Engine(target, config)
+
+
+def make_request(max_tokens: int = 300, proposer: Proposer | None = None) -> Request:
+    return Request(
+        before_ids=(5, 6, 7), image=None, after_ids=(8,), max_tokens=max_tokens, proposer=proposer
+    )
+
+
+def read(proposer: Proposer | None = None, *, window: int = 16, max_tokens: int = 300) -> Result:
+    return make_engine(FakeTarget(), window=window).run(make_request(max_tokens, proposer))
+
+
+class Oracle:
+    """Proposes the true continuation, with a chance of a wrong token at each place."""
+
+    def __init__(self, truth: Sequence[int], error_rate: float) -> None:
+        self._truth, self._error_rate = truth, error_rate
+        self._random = random.Random(0)
+
+    def __call__(self, emitted: Sequence[int], wanted: int) -> list[int]:
+        ahead = list(self._truth[len(emitted) : len(emitted) + wanted])
+        return [
+            self._random.randrange(50) if self._random.random() < self._error_rate else token
+            for token in ahead
+        ]
+
+
+def hostile(emitted: Sequence[int], wanted: int) -> list[int]:
+    kinds: list[list[int]] = [
+        [],
+        [-1] * wanted,
+        [10**6] * wanted,
+        [3] * wanted,
+        [0, 2, 1] * wanted,
+        [len(emitted) % 50] * (wanted * 3),
+    ]
+    return kinds[len(emitted) % len(kinds)]
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 8, 16, 31, 32])
+@pytest.mark.parametrize("error_rate", [0.0, 0.1, 0.5, 1.0])
+def test_proposals_never_change_the_result(window: int, error_rate: float) -> None:
+    plain = read()
+    drafted = read(Oracle(plain.token_ids, error_rate), window=window)
+    assert drafted.token_ids == plain.token_ids
+    assert drafted.logprobs == plain.logprobs
+    assert drafted.finish == plain.finish
+
+
+def test_a_hostile_drafter_costs_speed_only() -> None:
+    assert read(hostile).token_ids == read().token_ids
+
+
+def test_a_right_drafter_saves_passes() -> None:
+    plain = read()
+    drafted = read(Oracle(plain.token_ids, 0.0), window=16)
+    assert drafted.steps <= -(-plain.steps // 16) + 1
+    assert sum(n * count for n, count in enumerate(drafted.accepted)) >= len(plain.token_ids) - 1
+
+
+def test_the_stop_token_ends_and_is_not_emitted() -> None:
+    result = make_engine(FakeTarget(script=[9, 10, 11, STOP])).run(make_request())
+    assert (result.token_ids, result.finish) == ((9, 10, 11), "eos")
+    assert len(result.logprobs) == 3
+
+
+def test_an_empty_page() -> None:
+    result = make_engine(FakeTarget(script=[STOP])).run(make_request())
+    assert (result.token_ids, result.finish, result.steps) == ((), "eos", 0)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7])
+@pytest.mark.parametrize("proposer", [None, lambda emitted, wanted: [9] * wanted])
+def test_the_token_limit(limit: int, proposer: Proposer | None) -> None:
+    script = [9] * 20 + [STOP]
+    result = make_engine(FakeTarget(script=script)).run(make_request(limit, proposer))
+    assert (result.token_ids, result.finish) == ((9,) * limit, "length")
+
+
+def test_a_page_of_exactly_the_limit_is_not_truncated() -> None:
+    result = make_engine(FakeTarget(script=[9, 10, STOP])).run(make_request(2))
+    assert (result.token_ids, result.finish) == ((9, 10), "eos")
+
+
+@pytest.mark.parametrize("window", [1, 16])
+def test_a_loop_is_cut_to_its_first_copy(window: int) -> None:
+    text = [9, 10, 11, 12]
+    target = FakeTarget(script=text + [20, 21, 22] * 500)
+    truth = text + [20, 21, 22] * 500
+    engine = make_engine(target, window=window)
+    result = engine.run(make_request(900, Oracle(truth, 0.1)))
+    assert result.finish == "loop"
+    assert list(result.token_ids) == [*text, 20, 21, 22]
+    assert len(result.logprobs) == len(result.token_ids)
+    # Two copies may be text; past them the loop may cost at most 64 tokens and one window.
+    assert target.num_passes <= len(text) + 2 * 3 + 64 + 1
+
+
+def test_folds_happen_once_at_absolute_positions() -> None:
+    for error_rate in (0.0, 0.4, 1.0):
+        truth = FakeTarget(script=list(range(3, 43)) * 5)
+        oracle = Oracle(list(range(3, 43)) * 5, error_rate)
+        make_engine(truth).run(make_request(150, oracle))
+        # The prefill folds its own whole blocks; 4 prompt rows hold none.
+        assert truth.folded == list(range((4 + 150) // FOLD_BLOCK))
+
+
+def test_several_requests_share_the_slots() -> None:
+    target = FakeTarget()
+    engine = make_engine(target, num_slots=2)
+    tickets = [engine.submit(make_request(20 + n)) for n in range(5)]
+    results = dict(engine.stream())
+    assert sorted(results) == tickets
+    for n, ticket in enumerate(tickets):
+        assert results[ticket].token_ids == read(max_tokens=20 + n).token_ids
+
+
+def test_forbidden_tokens_are_never_chosen() -> None:
+    assert not {0, 2} & set(read().token_ids)
+
+
+def test_a_closed_engine_takes_new_requests() -> None:
+    engine = make_engine(FakeTarget())
+    engine.submit(make_request())
+    engine.step()
+    engine.close()
+    assert engine.run(make_request()).token_ids == read().token_ids
