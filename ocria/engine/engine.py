@@ -3,6 +3,7 @@
 Knows token ids, patches and states; not PDFs, files, prompts' wording, Markdown or the terminal.
 """
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from ocria.engine.request import Request, Result, Running
 from ocria.engine.scheduler import Scheduler
 from ocria.engine.speculative import verify_greedy
 from ocria.engine.state import StatePool
-from ocria.errors import DeviceError
-from ocria.models.base import WINDOW, Prompt, Target
+from ocria.errors import DeviceError, PageError
+from ocria.models.base import WINDOW, Target
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,7 +26,6 @@ class EngineConfig:
 
     Attributes:
         stop_ids: tokens that end a page; never emitted.
-        image_id: placeholder id of image tokens in a prompt.
         forbidden_ids: tokens that are never chosen.
         max_positions: longest prompt and output together.
         num_slots: sequences held at once.
@@ -33,7 +33,6 @@ class EngineConfig:
     """
 
     stop_ids: frozenset[int]
-    image_id: int
     forbidden_ids: frozenset[int]
     max_positions: int
     num_slots: int = 1
@@ -98,22 +97,13 @@ class Engine:
         request, started = running.request, time.perf_counter()
         image_ND = None if request.image is None else self._target.encode_image(request.image)
         seen = time.perf_counter()
-        prompt = self._prompt(request, 0 if image_ND is None else image_ND.shape[0])
+        prompt = request.prompt
         if len(prompt.token_ids) + request.max_tokens + WINDOW > self._pool.max_positions:
             raise DeviceError("the page and its token limit do not fit the engine's positions")
         logits_V = self._target.prefill(running.state, prompt, image_ND)
         self._pool.commit_prompt(running.state, len(prompt.token_ids))
         self._emit(ticket, running, self._allowed(logits_V[None]), ())
         running.vision_s, running.prefill_s = seen - started, time.perf_counter() - seen
-
-    def _prompt(self, request: Request, num_image: int) -> Prompt:
-        image = request.image
-        ids = (*request.before_ids, *[self._config.image_id] * num_image, *request.after_ids)
-        if image is None:
-            return Prompt(ids)
-        ratio = round((image.grid_h * image.grid_w / num_image) ** 0.5)
-        start = len(request.before_ids)
-        return Prompt(ids, start, image.grid_h // ratio, image.grid_w // ratio)
 
     def _verify(self, ticket: int, running: Running) -> None:
         started = time.perf_counter()
@@ -146,6 +136,8 @@ class Engine:
     ) -> int:
         """Judges a window and appends what it emits; how many of its rows became real."""
         verdict = verify_greedy(logits_TV, proposals)
+        if any(math.isnan(logprob) for logprob in verdict.logprobs):
+            raise PageError("decode_failed", "the model's output is not a number")
         emitted = len(verdict.token_ids)
         for index, token in enumerate(verdict.token_ids):
             if token in self._config.stop_ids:

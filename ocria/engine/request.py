@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ocria.models.base import ImagePatches, SequenceState
+from ocria.models.base import ImagePatches, Prompt, SequenceState
 
 Finish = Literal["eos", "length", "loop"]
 
@@ -17,16 +17,14 @@ class Request:
     """One page to read.
 
     Attributes:
-        before_ids: prompt ids before the image.
+        prompt: prompt ids with room for the image tokens.
         image: the page's patches, or None for a prompt of text alone.
-        after_ids: prompt ids behind the image.
         max_tokens: most tokens to emit; reaching it finishes with `length`.
         proposer: source of speculative proposals, or None to decode plainly.
     """
 
-    before_ids: tuple[int, ...]
+    prompt: Prompt
     image: ImagePatches | None
-    after_ids: tuple[int, ...]
     max_tokens: int
     proposer: Proposer | None = None
 

@@ -13,6 +13,7 @@ from ocria.document import Decoding, Page, PageFailure, PageSeconds, PageStats, 
 from ocria.engine import Engine, EngineConfig, Finish, Request, Result
 from ocria.errors import PageError, WeightsError
 from ocria.models.base import WINDOW, ImagePatches
+from ocria.models.device import resolve_device
 from ocria.models.registry import LoadedModel, find_checkpoint, load
 from ocria.options import ParseOptions
 from ocria.output import DecodedText, PageBlocks, PageGeometry, build_page_blocks, mean_probability
@@ -36,12 +37,11 @@ class PageReader:
         self._preprocessor = PreprocessorConfig.from_folder(model.folder)
         self.size_rule: SizeRule = self._preprocessor.size_rule
         merged = (self._preprocessor.patch_size * self._preprocessor.merge_size) ** 2
-        prompt = len(model.prompt.before_ids) + len(model.prompt.after_ids)
-        longest_prompt = self._preprocessor.max_pixels // merged + prompt
+        around = model.tokens.prompt.fill(0, 0)
+        longest_prompt = self._preprocessor.max_pixels // merged + len(around.token_ids)
         config = EngineConfig(
-            stop_ids=model.stop_ids,
-            image_id=model.image_token_id,
-            forbidden_ids=model.suppressed_ids,
+            stop_ids=model.tokens.stop_ids,
+            forbidden_ids=model.tokens.suppressed_ids,
             max_positions=longest_prompt + options.max_tokens + WINDOW,
         )
         self._engine = Engine(model.target, config)
@@ -70,14 +70,16 @@ class PageReader:
         if measure_ink(picture.rgb).is_blank:
             return self._blank(picture, time.perf_counter() - started)
         patches = page_patches(picture.rgb, self._preprocessor)
+        merge = self._preprocessor.merge_size
         cut_s = time.perf_counter() - started
         result = self._engine.run(
             Request(
-                before_ids=self.model.prompt.before_ids,
+                prompt=self.model.tokens.prompt.fill(
+                    patches.grid_h // merge, patches.grid_w // merge
+                ),
                 image=ImagePatches(
                     torch.from_numpy(patches.values), patches.grid_h, patches.grid_w
                 ),
-                after_ids=self.model.prompt.after_ids,
                 max_tokens=self._options.max_tokens,
             )
         )
@@ -150,7 +152,7 @@ def load_page_reader(options: ParseOptions) -> PageReader:
             f"the model {folder.name} has no dflash drafter",
             hint="leave `--drafter` out: `auto` takes the best drafter there is",
         )
-    return PageReader(load(folder, device=options.device), options)
+    return PageReader(load(folder, device=resolve_device(options.device)), options)
 
 
 def _decoding(result: Result) -> Decoding | None:

@@ -8,13 +8,12 @@ from fake_target import STOP, FakeTarget
 
 from ocria.engine import Engine, EngineConfig, Request, Result
 from ocria.engine.request import Proposer
-from ocria.models.base import FOLD_BLOCK
+from ocria.models.base import FOLD_BLOCK, Prompt
 
 
 def make_engine(target: FakeTarget, **changes: object) -> Engine:
     config = EngineConfig(
         stop_ids=frozenset({STOP}),
-        image_id=2,
         forbidden_ids=frozenset({0, 2}),
         max_positions=1024,
         **changes,  # type: ignore[arg-type]
@@ -24,7 +23,7 @@ def make_engine(target: FakeTarget, **changes: object) -> Engine:
 
 def make_request(max_tokens: int = 300, proposer: Proposer | None = None) -> Request:
     return Request(
-        before_ids=(5, 6, 7), image=None, after_ids=(8,), max_tokens=max_tokens, proposer=proposer
+        prompt=Prompt((5, 6, 7, 8)), image=None, max_tokens=max_tokens, proposer=proposer
     )
 
 
