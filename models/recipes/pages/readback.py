@@ -1,0 +1,214 @@
+"""The PDF of a manuscript, read back: which block lies where on which page, and is it all there."""
+
+from __future__ import annotations
+
+import ctypes
+import unicodedata
+from dataclasses import dataclass
+
+import numpy as np
+import pypdfium2 as pdfium
+import pypdfium2.raw as raw
+
+from .blocks import Block, bare
+from .typeset import Manuscript
+
+Box = tuple[float, float, float, float]
+# Ink that starts this far above the line before it stands in another column.
+_COLUMN_JUMP_PT = 25.0
+
+
+class UnfaithfulPageError(Exception):
+    """The page does not show what the manuscript says; it must not be trained on."""
+
+
+@dataclass
+class Patch:
+    """The ink of one block in one column: box in points (origin top left) and text."""
+
+    box: Box
+    text: str
+    last: Box
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A block (or its part) on a page; `box` is in page points, origin top left."""
+
+    block: Block
+    box: Box
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetPage:
+    """One page: grey pixels [height_px, width_px] and its blocks in reading order."""
+
+    pixels: np.ndarray
+    placed: tuple[Placed, ...]
+
+
+def _number(red: int, green: int, blue: int) -> int:
+    return (red & 7) << 6 | (green & 7) << 3 | (blue & 7)
+
+
+def _join(box: Box | None, other: Box) -> Box:
+    if box is None:
+        return other
+    return (
+        min(box[0], other[0]),
+        min(box[1], other[1]),
+        max(box[2], other[2]),
+        max(box[3], other[3]),
+    )
+
+
+def _extend(patches: list[Patch], box: Box, text: str) -> None:
+    """Adds ink to a block's last patch, or opens one where the ink jumps up to a next column."""
+    if patches and box[3] > patches[-1].last[1] - _COLUMN_JUMP_PT:
+        patch = patches[-1]
+        patch.box, patch.text, patch.last = _join(patch.box, box), patch.text + text, box
+    else:
+        patches.append(Patch(box, text, box))
+
+
+class _Reader:
+    """Walks a page's objects through pdfium's C interface with its buffers made once."""
+
+    def __init__(self) -> None:
+        self._colour = [ctypes.c_uint() for _ in range(4)]
+        self._bounds = [ctypes.c_float() for _ in range(4)]
+        self._buffer = (ctypes.c_ushort * 4096)()
+
+    def patches(self, page: pdfium.PdfPage) -> dict[int, list[Patch]]:
+        """Ink by block number, one patch a column; number 0 is ink that belongs to no block."""
+        height = page.get_height()
+        textpage = page.get_textpage()
+        found: dict[int, list[Patch]] = {}
+        for i in range(raw.FPDFPage_CountObjects(page.raw)):
+            item = raw.FPDFPage_GetObject(page.raw, i)
+            is_text = raw.FPDFPageObj_GetType(item) == raw.FPDF_PAGEOBJ_TEXT
+            number = self._number_of(item, is_text)
+            raw.FPDFPageObj_GetBounds(item, *self._bounds)
+            left, bottom, right, top = (value.value for value in self._bounds)
+            box = (left, height - top, right, height - bottom)
+            text = self._text_of(item, textpage) if is_text and number else ""
+            if is_text and not text.strip() and number:
+                continue
+            _extend(found.setdefault(number, []), box, text)
+        return found
+
+    def _number_of(self, item: object, is_text: bool) -> int:
+        fill = _number(*self._read(raw.FPDFPageObj_GetFillColor, item))
+        return fill if is_text or fill else _number(*self._read(raw.FPDFPageObj_GetStrokeColor, item))
+
+    def _read(self, getter: object, item: object) -> tuple[int, int, int]:
+        getter(item, *self._colour)  # type: ignore[operator]
+        red, green, blue, _ = (value.value for value in self._colour)
+        return red, green, blue
+
+    def _text_of(self, item: object, textpage: pdfium.PdfTextPage) -> str:
+        size = raw.FPDFTextObj_GetText(item, textpage.raw, self._buffer, 8192)
+        return bytes(self._buffer)[: max(size - 2, 0)].decode("utf-16-le", "replace")
+
+
+def read_pages(pdf: bytes, manuscript: Manuscript, wanted: int) -> list[SetPage]:
+    """Up to `wanted` pages that are as they should be.
+
+    Raises:
+        UnfaithfulPageError: the text layer does not spell a block's truth.
+    """
+    document = pdfium.PdfDocument(pdf)
+    reader, done, pages = _Reader(), {}, []
+    for index in range(min(len(document), wanted)):
+        page = document[index]
+        patches = reader.patches(page)
+        placed = _placed(patches, manuscript, done)
+        if placed is not None:
+            pages.append(SetPage(pixels=_raster(page, manuscript), placed=placed))
+        page.close()
+    document.close()
+    return pages
+
+
+def _raster(page: pdfium.PdfPage, manuscript: Manuscript) -> np.ndarray:
+    sheet = manuscript.sheet
+    bitmap = page.render(scale=sheet.scale, grayscale=True, optimize_mode=None)
+    pixels = np.array(bitmap.to_numpy(), copy=True)
+    pixels = pixels.reshape(pixels.shape[0], pixels.shape[1])
+    if pixels.shape != (sheet.height_px, sheet.width_px):
+        padded = np.full((sheet.height_px, sheet.width_px), pixels[0, 0], np.uint8)
+        height, width = min(padded.shape[0], pixels.shape[0]), min(padded.shape[1], pixels.shape[1])
+        padded[:height, :width] = pixels[:height, :width]
+        return padded
+    return pixels
+
+
+def _placed(
+    patches: dict[int, list[Patch]], manuscript: Manuscript, done: dict[int, int]
+) -> tuple[Placed, ...] | None:
+    """The page's blocks in reading order, or None where the page cannot be told exactly."""
+    placed: list[Placed] = []
+    told = True
+    for number in sorted(patches):
+        if number == 0 or number > len(manuscript.blocks):  # decoration; white is 511
+            continue
+        block = manuscript.blocks[number - 1]
+        parts = patches[number] if block.splittable else [_whole(patches[number])]
+        try:
+            for part in parts:
+                shown = _part_on_page(block, number, part, done)
+                placed.append(Placed(block=shown, box=part.box))
+        except ValueError:
+            told = False
+    middle = manuscript.sheet.height_pt / 2
+    return tuple(sorted(placed, key=lambda p: _rank(p, middle))) if told else None
+
+
+def _whole(patches: list[Patch]) -> Patch:
+    whole = patches[0]
+    for patch in patches[1:]:
+        whole = Patch(_join(whole.box, patch.box), whole.text + patch.text, patch.box)
+    return whole
+
+
+def _rank(placed: Placed, middle_pt: float) -> tuple[int, float]:
+    """Header row left to right, body as written, footnotes, footer left to right."""
+    kind = placed.block.type
+    if kind in ("header", "page_number") and placed.box[1] < middle_pt:
+        return 0, placed.box[0]
+    if kind in ("footer", "page_number", "header"):
+        return 3, placed.box[0]
+    return (2 if kind == "footnote" else 1), 0.0
+
+
+def _part_on_page(block: Block, number: int, patch: Patch, done: dict[int, int]) -> Block:
+    if block.from_ink:
+        run = block.runs[0]
+        return Block(type=block.type, runs=(type(run)(ink=patch.text.strip()),))
+    if not block.verified or block.type == "figure":
+        if number in done:
+            raise ValueError("an unverified block on two pages")
+        done[number] = 1
+        return block
+    repeats = block.type in ("header", "footer")
+    ink, start = _bare_ink(patch.text), 0 if repeats else done.get(number, 0)
+    whole = _bare_ink(block.ink)
+    if block.table is not None:
+        # Cells leave the PDF in typst's order, which spans can change: compare as bags.
+        if sorted(ink) != sorted(whole):
+            raise UnfaithfulPageError(f"table {whole[:60]!r} came out as {ink[:60]!r}")
+        return block
+    if not whole.startswith(ink, start):
+        raise UnfaithfulPageError(f"{block.type} {whole[start:][:60]!r} came out as {ink[:60]!r}")
+    done[number] = start + len(ink)
+    if start == 0 and len(ink) == len(whole):
+        return block
+    if not block.splittable:
+        raise UnfaithfulPageError(f"{block.type} {whole[:60]!r} was cut to {ink[:60]!r}")
+    part = block.part(start, start + len(ink))
+    ends_hyphenated = patch.text.rstrip().endswith(("\x02", "\u2010", "-"))
+    return part.hyphenated() if ends_hyphenated else part
+
+
+def _bare_ink(text: str) -> str:
+    return unicodedata.normalize("NFC", bare(text))

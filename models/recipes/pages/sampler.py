@@ -1,0 +1,89 @@
+"""From a kind and a pixel shape to finished samples: grey pixels and their markup."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import typst
+
+from .corpus import Corpus
+from .fonts import FontShelf
+from .kinds import KINDS
+from .readback import Placed, SetPage, UnfaithfulPageError, read_pages
+from .scan import moved_box, scan, turned
+from .studio import Studio
+from .typeset import Press
+
+# The largest coordinate token: boxes are given in 1/511 of the image's sides.
+_COORDINATE_MAX = 511
+_TURN_CHANCE = 0.035
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A page image [H, W] uint8 and the markup that a reader of it should emit (no eos)."""
+
+    kind: str
+    pixels: np.ndarray
+    markup: str
+
+
+def open_studio(corpus: Path, fonts: Path, *, held_out: bool = False) -> Studio:
+    """A studio over a corpus folder and a font folder."""
+    shelf = FontShelf(fonts)
+    return Studio(corpus=Corpus(corpus, held_out=held_out), shelf=shelf, press=Press(shelf))
+
+
+def make_samples(
+    studio: Studio, kind: str, rng: random.Random, *, width_px: int, height_px: int,
+    strength: float = 1.0,
+) -> list[Sample]:
+    """The pages of one document of a kind; an empty list where none came out exact.
+
+    `strength` scales the scan effects (0: clean, upright pages).
+    """
+    turn = rng.choice((90, 180, 270)) if rng.random() < _TURN_CHANCE * strength else 0
+    if height_px < 200 or (turn in (90, 270) and height_px * width_px < 200_000):
+        turn = 0
+    size = (height_px, width_px) if turn in (90, 270) else (width_px, height_px)
+    draft = KINDS[kind](studio, rng, *size)
+    try:
+        pdf = studio.press.print(draft.manuscript)
+        pages = read_pages(pdf, draft.manuscript, draft.pages)
+    except (UnfaithfulPageError, typst.TypstError):
+        return []
+    scale = draft.manuscript.sheet.scale
+    return [_finished(kind, page, rng, scale, turn, strength) for page in pages]
+
+
+def _finished(
+    kind: str, page: SetPage, rng: random.Random, scale: float, turn: int, strength: float
+) -> Sample:
+    damaged = scan(page.pixels, rng, strength=strength if rng.random() < 0.75 else 0.0)
+    matrix, pixels = damaged.matrix, damaged.pixels
+    if turn:
+        away = turned(pixels, turn)
+        matrix, pixels = away.matrix @ matrix, away.pixels
+    height, width = pixels.shape
+    # The token names the clockwise turn that makes the page upright again.
+    parts = [f"<|rot{360 - turn}|>"] if turn else []
+    for placed in page.placed:
+        x0, y0, x1, y1 = (edge * scale for edge in placed.box)
+        box = moved_box((x0, y0, x1, y1), matrix)
+        parts.append(_block_markup(placed, box, width, height))
+    return Sample(kind=kind, pixels=pixels, markup="".join(parts))
+
+
+def _block_markup(
+    placed: Placed, box: tuple[float, float, float, float], width: int, height: int
+) -> str:
+    limits = (width, height, width, height)
+    places = [
+        min(_COORDINATE_MAX, max(0, round(edge / limit * _COORDINATE_MAX)))
+        for edge, limit in zip(box, limits, strict=True)
+    ]
+    coordinates = "".join(f"<|{place}|>" for place in places)
+    return f"<|{placed.block.type}|>{coordinates}{placed.block.content()}"
