@@ -31,6 +31,9 @@ class PackedLinear(nn.Linear):
         self.activation: Activation = activation
         self._packed: Tensor | None = None
 
+    def reset_parameters(self) -> None:
+        """Nothing: weights are assigned. Random values on the meta device cost an import of 2 s."""
+
     def pack(self) -> None:
         """Lays the weight out for the CPU; elsewhere, and in float32, the plain one is as fast."""
         weight = self.weight.detach()

@@ -24,23 +24,33 @@ _EPSILON = 1e-6
 _KEPT_GRIDS = 4
 
 
-class _PatchEmbed(nn.Module):
-    """One product for each patch. Stored as a convolution over two equal frames."""
+class _Kernel(nn.Module):
+    """The patch kernel as it is stored: a convolution over two equal frames."""
 
     def __init__(self, config: VisionConfig) -> None:
         super().__init__()
         patch = (config.temporal_patch_size, config.patch_size, config.patch_size)
-        self.proj: nn.Conv3d | PackedLinear = nn.Conv3d(config.in_channels, config.hidden_size, patch, patch)
+        self.weight = nn.Parameter(torch.empty(config.hidden_size, config.in_channels, *patch))
+        self.bias = nn.Parameter(torch.empty(config.hidden_size))
 
-    def prepare(self) -> None:
-        """Sums the kernel over time, half the work since a page is one frame shown twice."""
-        kernel = self.proj.weight.detach()
-        wide = torch.promote_types(kernel.dtype, torch.float32)
-        flat_CX = kernel.sum(2, dtype=wide).flatten(1).to(kernel.dtype)
+    def flat(self) -> PackedLinear:
+        """One product for each patch. Summing over time halves the work: a page is one frame."""
+        wide = torch.promote_types(self.weight.dtype, torch.float32)
+        flat_CX = self.weight.detach().sum(2, dtype=wide).flatten(1).to(self.weight.dtype)
         linear = PackedLinear(flat_CX.shape[1], flat_CX.shape[0])
         linear.weight = nn.Parameter(flat_CX, requires_grad=False)
-        linear.bias = self.proj.bias
-        self.proj = linear
+        linear.bias = self.bias
+        return linear
+
+
+class _PatchEmbed(nn.Module):
+    def __init__(self, config: VisionConfig) -> None:
+        super().__init__()
+        self.proj: _Kernel | PackedLinear = _Kernel(config)
+
+    def prepare(self) -> None:
+        if isinstance(self.proj, _Kernel):
+            self.proj = self.proj.flat()
 
     def forward(self, values_PX: Tensor) -> Tensor:
         return self.proj(values_PX)
@@ -112,7 +122,8 @@ class VisionTower(nn.Module):
         super().__init__()
         self.config = config
         self.patch_embed = _PatchEmbed(config)
-        self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
+        table = torch.empty(config.num_position_embeddings, config.hidden_size)
+        self.pos_embed = nn.Embedding.from_pretrained(table)
         self.blocks = nn.ModuleList(_Block(config) for _ in range(config.depth))
         self.merger = _Merger(config)
         self._geometries: OrderedDict[tuple[int, int], Geometry] = OrderedDict()
