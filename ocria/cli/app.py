@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
+from ocria.cli.doctor import doctor
 from ocria.cli.eval import eval_
+from ocria.cli.models import models
 from ocria.cli.parse import parse
 from ocria.errors import ExitCode
 from ocria.version import __version__
 
-COMMANDS = (parse, eval_)
+COMMANDS = (parse, eval_, models, doctor)
 
 EXIT_CODES = (
     "Exit codes: 0 done, 1 a bug of OCRia, 2 usage, 3 input, 4 output, 5 device or memory, "
