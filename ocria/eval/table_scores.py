@@ -65,6 +65,22 @@ def table_distance(truth: Table, found: Table, *, structure_only: bool = False) 
     return float(APTED(*trees, _Costs()).compute_edit_distance())
 
 
+def teds_of_page(
+    truth: tuple[Table, ...], found: tuple[Table, ...], *, structure_only: bool = False
+) -> float:
+    """TEDS of all tables of a page as one tree, as OpenDataLoader-bench counts: root not a node.
+
+    Stricter than `score_tables` for a page whose tables come in another order or in parts.
+    """
+    if not truth or not found:
+        return float(not truth and not found)
+    roots = _Node("page"), _Node("page")
+    for root, tables in zip(roots, (truth, found), strict=True):
+        root.children = [_tree(table, structure_only) for table in tables]
+    nodes = max(sum(map(_num_nodes, truth)), sum(map(_num_nodes, found)))
+    return 1.0 - float(APTED(*roots, _Costs()).compute_edit_distance()) / nodes
+
+
 def score_tables(truth: tuple[Table, ...], found: tuple[Table, ...]) -> TableScores:
     """Pair each table of the truth with the most similar unused one, best pairs first."""
     pairs = sorted(

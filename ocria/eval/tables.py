@@ -187,14 +187,18 @@ def _table_from_lines(lines: list[str], rule_needed: bool) -> list[Table]:
     rule = next((index for index, line in enumerate(lines) if _RULE.match(line)), None)
     if len(lines) < 2 or (rule is None and rule_needed):
         return []
-    rows = [line for index, line in enumerate(lines) if index != rule]
+    rows = [_split_row(line) for index, line in enumerate(lines) if index != rule]
     head = max(rule or 1, 1)
+    if head == 1 and len(rows) > 1 and not any(rows[0]):
+        # Pipe tables cannot go without a heading row; an empty one says that there is none.
+        rows, head = rows[1:], 0
+    width = len(rows[0]) if rows else 0
     loose = [
         [
             LooseCell(text=text, heading=index < head or col == 0)
-            for col, text in enumerate(_split_row(line))
+            for col, text in enumerate([*row, *[""] * (width - len(row))])
         ]
-        for index, line in enumerate(rows)
+        for index, row in enumerate(rows)
     ]
     table = place_cells(loose)
     return [table] if table.cells else []

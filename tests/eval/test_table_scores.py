@@ -3,7 +3,7 @@
 import pytest
 
 from ocria.eval import table_scores
-from ocria.eval.table_scores import score_tables, table_distance, teds
+from ocria.eval.table_scores import score_tables, table_distance, teds, teds_of_page
 from ocria.eval.tables import LooseCell, Table, place_cells, tables_in
 
 
@@ -60,3 +60,10 @@ def test_exact_distance_is_bounded_to_small_tables(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(table_scores, "APTED", refuse)
     long = place_cells([LooseCell(text=f"{r}-{c}") for c in range(8)] for r in range(900))
     assert teds(long, long) == 1.0
+
+
+def test_tables_of_a_page_as_one_tree() -> None:
+    first, second = table("a b", "c d"), table("1 2", "3 4")
+    assert teds_of_page((first, second), (first, second)) == 1.0
+    assert teds_of_page((first, second), (first,)) == pytest.approx(0.5)
+    assert teds_of_page((first,), ()) == 0.0

@@ -66,3 +66,9 @@ def test_pipes_inside_html_tables_are_not_pipe_tables() -> None:
 def test_no_table() -> None:
     assert tables_in("") == ()
     assert tables_in("<table></table> text") == ()
+
+
+def test_short_rows_are_filled_and_an_empty_heading_row_is_none() -> None:
+    (table,) = tables_in("|  |  |\n|---|---|\n| a | b |\n| c |")
+    assert texts(table) == [["a", "b"], ["c", ""]]
+    assert [cell.heading for cell in table.cells] == [True, False, True, False]
