@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -141,3 +142,27 @@ def test_ctrl_c_leaves_valid_json(run: Run, script: Script) -> None:
     done = run("parse", script({"text": "one"}, {"interrupt": True}), "-f", "json")
     assert done.returncode == 130
     assert [page["number"] for page in json.loads(done.stdout)["pages"]] == [1]
+
+
+@pytest.mark.parametrize("no_colour", [False, True])
+def test_a_terminal_shows_live_progress_and_the_pipe_stays_clean(
+    script: Script, no_colour: bool
+) -> None:
+    document = script({"text": "one"}, {"status": "failed"})
+    master, terminal = pty.openpty()
+    variables = {"TERM": "xterm"} | ({"NO_COLOR": "1"} if no_colour else {})
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), "parse", str(document)],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env=clean_environment() | variables,
+        check=False,
+    )
+    os.close(terminal)
+    shown = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert done.returncode == 7
+    assert done.stdout == b"one\n\n<!-- page 2: failed: no page tree -->\n"
+    assert "2/2 pages, 3 tokens" in shown and "page 2: failed" in shown
+    assert ("\x1b[1;36mwarning:" in shown) is not no_colour
+    assert ("\x1b[32m" in shown) is not no_colour
