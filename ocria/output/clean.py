@@ -9,7 +9,6 @@ _NEWLINES = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # C0 without tab and newline, DEL, C1, bidirectional embeddings, overrides and isolates, and BOM.
 _UNSEEN = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_TRAILING = re.compile(r"[^\S\n]+$", re.MULTILINE)
 
 
 def clean(text: str) -> str:
@@ -28,7 +27,7 @@ def clean_line(text: str) -> str:
 
 def without_trailing_space(text: str) -> str:
     """`text` with nothing invisible before a line end."""
-    return _TRAILING.sub("", text)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def blank_out(text: str, spans: tuple[tuple[int, int], ...]) -> str:

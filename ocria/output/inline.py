@@ -59,9 +59,16 @@ def runs(text: str, *, escapes: bool = False) -> Iterator[Run]:
     done = 0
     for start, end, width in code_spans(text, escapes=escapes):
         yield from _marked_runs(text[done:start])
-        yield Run("code", text[start + width : end - width], text[start:end])
+        yield Run("code", _code_body(text[start + width : end - width]), text[start:end])
         done = end
     yield from _marked_runs(text[done:])
+
+
+def _code_body(text: str) -> str:
+    # CommonMark 6.1: one space on either side only keeps a backtick off the mark.
+    line = text.replace("\n", " ")
+    padded = line[:1] == line[-1:] == " " and line.strip(" ")
+    return line[1:-1] if padded else line
 
 
 def _marked_runs(text: str) -> Iterator[Run]:

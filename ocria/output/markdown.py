@@ -63,21 +63,25 @@ def _comment_text(message: str) -> str:
 def _blocks_markdown(blocks: list[Block]) -> str:
     parts: list[str] = []
     mark_widths: list[int] = []
-    follows_item = False
     for block in blocks:
         text = _tidy(block.markdown)
         if not text:
             continue
-        is_item = block.type == "list_item"
-        if is_item:
+        depth = len(mark_widths)
+        if block.type == "list_item":
             text = _indented(text, block.level or 1, mark_widths)
         else:
             mark_widths.clear()
         if parts:
-            parts.append("\n" if is_item and follows_item else "\n\n")
+            tight = depth and mark_widths and not _hides_in_parent(text, len(mark_widths) - depth)
+            parts.append("\n" if tight else "\n\n")
         parts.append(text)
-        follows_item = is_item
     return "".join(parts)
+
+
+def _hides_in_parent(item: str, deeper: int) -> bool:
+    # CommonMark 5.3: only a number 1 starts a list inside a paragraph, here the parent's.
+    return deeper > 0 and re.match(r" *(?:[-*+]|1[.)]) ", item) is None
 
 
 def _indented(text: str, level: int, mark_widths: list[int]) -> str:

@@ -6,7 +6,7 @@ Each line is looked at once, so a page of any length takes linear time.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from ocria.output.blocks import Reading
@@ -18,7 +18,7 @@ LineKind = Literal["blank", "heading", "item", "row", "text"]
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(?=\S)")
 _ITEM = re.compile(r"([ \t]*)(?:-|\d{1,3}[.)])[ \t]+(?=\S)")
-_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)*\s*:?-+:?\s*\|?\s*")
+_RULE = re.compile(":?-+:?")
 _PIPE = re.compile(r"(\\*)\|")
 
 
@@ -38,9 +38,11 @@ class _Reader:
     indents: list[int] = field(default_factory=list)
     repaired: bool = False
 
-    def paragraph(self, lines: list[_Line]) -> None:
-        text = "\n".join(line.text.strip() for line in lines)
-        self._add(Reading(type="paragraph", text=text), lines)
+    def lines(self, lines: list[_Line]) -> None:
+        """Lines of one kind: a table, or a paragraph."""
+        # A single line that begins with a bar may as well be `|x| < 3`.
+        is_table = lines[0].kind == "row" and (len(lines) > 1 or lines[0].text.endswith("|"))
+        (self._table if is_table else self._paragraph)(lines)
 
     def heading(self, line: _Line) -> None:
         match = _HEADING.match(line.text.strip())
@@ -56,30 +58,30 @@ class _Reader:
             self.indents.append(indent)
         self._add(Reading(type="list_item", text=line.text, level=len(self.indents)), [line])
 
-    def table(self, lines: list[_Line]) -> None:
-        rule = next((i for i, line in enumerate(lines) if _RULE.fullmatch(line.text)), None)
-        rows = [
-            [Cell(text=text, heading=index == 0) for text in _split_row(line.text)]
-            for index, line in enumerate(line for i, line in enumerate(lines) if i != rule)
-        ]
+    def _paragraph(self, lines: list[_Line]) -> None:
+        text = "\n".join(line.text.strip() for line in lines)
+        self._add(Reading(type="paragraph", text=text), lines)
+
+    def _table(self, lines: list[_Line]) -> None:
+        rows = [_split_row(line.text) for line in lines]
+        # The line of dashes under the head; further down, dashes are a row of empty values.
+        rule = next(
+            (i for i in (1, 0) if i < len(rows) and all(map(_RULE.fullmatch, rows[i]))), None
+        )
+        if rule is not None:
+            del rows[rule]
         if not rows:
             self.repaired = True
             return
-        grid, mended = rectangular(rows)
+        grid, mended = rectangular(
+            [[Cell(text=text, heading=y == 0) for text in row] for y, row in enumerate(rows)]
+        )
         self.repaired |= mended or rule != 1
         self._add(Reading(type="table", grid=grid), lines)
 
     def _add(self, reading: Reading, lines: list[_Line]) -> None:
         confidence = self.decoded.confidence(lines[0].start, lines[-1].end)
-        self.readings.append(
-            Reading(
-                type=reading.type,
-                text=reading.text,
-                level=reading.level,
-                grid=reading.grid,
-                confidence=confidence,
-            )
-        )
+        self.readings.append(replace(reading, confidence=confidence))
 
 
 def read_markdown(decoded: DecodedText) -> tuple[list[Reading], bool]:
@@ -88,7 +90,7 @@ def read_markdown(decoded: DecodedText) -> tuple[list[Reading], bool]:
     open_lines: list[_Line] = []
     for line in [*_lines(decoded), _Line("blank", "", 0, 0)]:
         if open_lines and open_lines[0].kind != line.kind:
-            (reader.table if open_lines[0].kind == "row" else reader.paragraph)(open_lines)
+            reader.lines(open_lines)
             open_lines = []
         if line.kind in ("text", "row"):
             open_lines.append(line)
@@ -119,8 +121,7 @@ def _kind(line: str) -> LineKind:
         return "heading"
     if _ITEM.match(line):
         return "item"
-    # A lone bar may be the sign of an absolute value; a row of a table has a second one.
-    return "row" if stripped[0] == "|" and "|" in stripped[1:] else "text"
+    return "row" if stripped[0] == "|" else "text"
 
 
 def _split_row(line: str) -> list[str]:
