@@ -22,6 +22,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
 # Exif orientation: clockwise quarter turn that makes it upright (mirrored ones included).
 _TURNS: dict[int, Rotation] = {3: 180, 4: 180, 5: 90, 6: 90, 7: 270, 8: 270}
 _BELIEVABLE_DPI = (36.0, 4800.0)
+_BAND_ROWS = 512
 _REDUCED_COPY = 1
 _SUBFILE_TYPE_TAG = 254
 
@@ -74,24 +75,34 @@ class ImagePages:
         dpi_x, dpi_y = _resolution(self._image)
         if orientation in (5, 6, 7, 8):
             dpi_x, dpi_y = dpi_y, dpi_x
-        # Copies cost: a picture may fill most of the memory a worker has. The image that is
-        # kept open must not be changed, though: a page may be asked for twice.
+        # The image that is kept open must not be changed: a page may be asked for twice.
         upright = self._image if orientation == 1 else ImageOps.exif_transpose(self._image)
-        rgb = on_white(upright)
         return Pixels(
-            height_px=rgb.height,
-            width_px=rgb.width,
-            data=rgb.tobytes(),
-            width_pt=rgb.width * POINTS_PER_INCH / dpi_x,
-            height_pt=rgb.height * POINTS_PER_INCH / dpi_y,
+            height_px=upright.height,
+            width_px=upright.width,
+            data=_rgb_bytes(upright),
+            width_pt=upright.width * POINTS_PER_INCH / dpi_x,
+            height_pt=upright.height * POINTS_PER_INCH / dpi_y,
             rotation=_TURNS.get(orientation, 0),
         )
 
 
-def on_white(image: Image.Image) -> Image.Image:
-    """Any Pillow image as RGB: transparency lies on white, deep greys are scaled to 8 bits."""
+def _rgb_bytes(image: Image.Image) -> bytearray:
+    """Converts band by band: whole copies of a large scan would triple the memory of a worker."""
+    image.load()
     if image.mode.startswith("I") or image.mode == "F":
         image = _eight_bits(image)
+    data = bytearray(image.width * image.height * 3)
+    row_bytes = image.width * 3
+    for top in range(0, image.height, _BAND_ROWS):
+        bottom = min(top + _BAND_ROWS, image.height)
+        band = on_white(image.crop((0, top, image.width, bottom)))
+        data[top * row_bytes : bottom * row_bytes] = band.tobytes()
+    return data
+
+
+def on_white(image: Image.Image) -> Image.Image:
+    """Any 8-bit or bilevel image as RGB; transparency lies on white paper."""
     if image.has_transparency_data:
         layered = image.convert("RGBA")
         paper = Image.new("RGBA", layered.size, "white")

@@ -28,8 +28,8 @@ from ocria.rasterize.protocol import (
 
 _BASE_MEMORY_BYTES = 2 << 30
 """Interpreter, libraries, and what PDFium takes for a page of many layers."""
-_MEMORY_BYTES_PER_PIXEL = 16
-"""A decoded picture (4), its turned copy (4), the same on white (4), the outgoing bytes (3)."""
+_MEMORY_BYTES_PER_PIXEL = 12
+"""A decoded picture (4), its turned copy (4), the outgoing bytes (3), and some slack."""
 
 _REPAIR = "repair the file with another program, or save it in another format"
 
