@@ -10,7 +10,7 @@ Furniture = Literal["drop", "keep"]
 
 DEFAULT_MODEL = "ocria-nano"
 DEFAULT_MAX_TOKENS = 8192
-DEFAULT_MAX_PIXELS = 400_000_000
+DEFAULT_MAX_PIXELS = 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,11 @@ def test_selects(text, pages):
 
 @pytest.mark.parametrize(
     "text",
-    "99|0||,|1,|a|1-2-3|--|-|5-3|-11|1-11|0-3|1.5|1;2|²|1_0|999999999999".split("|"),
+    [
+        *("99", "0", "-11", "1-11", "0-3", "999999999999"),
+        *("", ",", "1,", "-", "--", "1-2-3", "5-3"),
+        *("a", "1.5", "1;2", "²", "1_0"),
+    ],
 )
 def test_refuses(text):
     with pytest.raises(UsageError) as caught:
