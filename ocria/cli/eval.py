@@ -62,6 +62,7 @@ def eval_(
         bool,
         typer.Option("--with-text-layer", help="Give OCRia the PDF itself, not its page images."),
     ] = False,
+    furniture: arguments.FurnitureOption = "drop",
     model: arguments.ModelOption = DEFAULT_MODEL,
     device: arguments.DeviceOption = "auto",
     dpi: Annotated[
@@ -90,6 +91,7 @@ def eval_(
         shard=parse_shard(shard),
         rerun=rerun,
         unscored=unscored,
+        furniture=furniture,
     )
     notify = None if quiet else lambda line: print_notice("eval", line)
     return run_eval(options, report_path=report, overwrite=overwrite, notify=notify)

@@ -67,6 +67,7 @@ class Aggregate:
     num_items: int
     num_pages: int
     pages_failed: int
+    pages_truncated: int
     loop_rate: float
     figures: tuple[Figure, ...]
     rules: tuple[RuleTally, ...]
@@ -92,6 +93,7 @@ def aggregate(name: str, scores: Sequence[ItemScore]) -> Aggregate:
         num_items=len(scores),
         num_pages=pages,
         pages_failed=sum(score.pages_failed for score in scores),
+        pages_truncated=sum(score.pages_truncated for score in scores),
         loop_rate=fmean(score.looping for score in scores) if scores else 0.0,
         figures=tuple(_figures(scores)),
         rules=_rule_tallies(scores),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ocria.errors import UsageError
+from ocria.options import Furniture
 
 DEFAULT_WORK = Path("ocria-eval")
 DEFAULT_DPI = 200
@@ -30,6 +31,7 @@ class EvalOptions:
         shard: (I, N) runs only every Nth item, from the Ith (0-based), and scores what is there.
         rerun: ignore kept predictions.
         unscored: also run files without truth, for failures, loops and times.
+        furniture: whether OCRia's running heads, feet and page numbers are scored.
     """
 
     dataset: Path
@@ -46,6 +48,7 @@ class EvalOptions:
     shard: tuple[int, int] = (0, 1)
     rerun: bool = False
     unscored: bool = False
+    furniture: Furniture = "drop"
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:

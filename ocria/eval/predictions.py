@@ -16,6 +16,7 @@ from typing import Any, TextIO
 
 PAGE_SEPARATOR = "\n\n"
 FAILED = "failed"
+TRUNCATED = "truncated"
 
 
 class PredictionError(ValueError):

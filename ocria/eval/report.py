@@ -106,6 +106,7 @@ def _aggregate_row(group: Aggregate) -> dict[str, Any]:
         "items": group.num_items,
         "pages": group.num_pages,
         "pages_failed": group.pages_failed,
+        "pages_truncated": group.pages_truncated,
         "loop_rate": round(group.loop_rate, DIGITS),
     }
     for figure in group.figures:

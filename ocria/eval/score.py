@@ -9,7 +9,7 @@ from ocria.eval.formulas import formulas_in, score_formulas
 from ocria.eval.honesty import invented_words, is_looping, visible_chars
 from ocria.eval.items import Item, Truth
 from ocria.eval.normalize import normalise, plain_from_markdown
-from ocria.eval.predictions import FAILED, Prediction
+from ocria.eval.predictions import FAILED, TRUNCATED, Prediction
 from ocria.eval.table_scores import score_tables
 from ocria.eval.tables import tables_in
 from ocria.eval.text_scores import score_text
@@ -34,6 +34,7 @@ class ItemScore:
     item: Item
     pages: int
     pages_failed: int
+    pages_truncated: int
     looping: bool
     cer: float | None = None
     cer_raw: float | None = None
@@ -92,6 +93,7 @@ def score_item(item: Item, prediction: Prediction) -> ItemScore:
         item=item,
         pages=len(prediction.pages),
         pages_failed=sum(page.status == FAILED for page in prediction.pages),
+        pages_truncated=sum(page.status == TRUNCATED for page in prediction.pages),
         looping=_looping(truth, markdown),
         rules=outcomes,
         seconds=sum(seconds) if seconds else None,

@@ -44,7 +44,7 @@ def _overall_table(report: EvalReport) -> RichTable:
             table.add_row(_title(metric), *cells)
     table.add_row("loop rate", *(f"{run.overall.loop_rate:.1%}" for run in report.runs))
     table.add_row("confidence AUROC", *map(_auroc, report.runs))
-    table.add_row("pages failed", *map(_failed, report.runs))
+    table.add_row("pages failed, truncated", *map(_failed, report.runs))
     table.add_row("s/page mean (median)", *map(_seconds, report.runs))
     table.add_row("tokens/page", *map(_tokens, report.runs))
     return table
@@ -119,7 +119,8 @@ def _auroc(run: EngineRun) -> str:
 
 
 def _failed(run: EngineRun) -> str:
-    return f"{run.overall.pages_failed} of {run.overall.num_pages}"
+    group = run.overall
+    return f"{group.pages_failed}, {group.pages_truncated} of {group.num_pages}"
 
 
 def _seconds(run: EngineRun) -> str:

@@ -1,0 +1,97 @@
+"""OCRia as one engine among others: the product's own page reader on the given pixels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ocria.document import FURNITURE, Page
+from ocria.eval.engines import PageImage
+from ocria.eval.options import EvalOptions
+from ocria.eval.predictions import PagePrediction, ReadBlock
+from ocria.options import DEFAULT_MODEL, Furniture, ParseOptions
+from ocria.output import page_markdown
+from ocria.pipeline import PageReader, load_page_reader, open_stream
+from ocria.rasterize import PageImage as RasterPage
+from ocria.version import __version__
+
+DIGEST_CHARS = 12
+POINTS_PER_INCH = 72.0
+
+
+class OcriaEngine:
+    """One loaded model for the whole dataset."""
+
+    name = "ocria"
+
+    def __init__(self, reader: PageReader, options: ParseOptions, furniture: Furniture) -> None:
+        self._reader = reader
+        self._options = options
+        self._furniture: Furniture = furniture
+        info = reader.model.info
+        self.version = f"{__version__} {info.name} {info.digest[:DIGEST_CHARS]}"
+        if furniture == "keep":
+            self.version += " furniture"
+
+    def read(self, pages: Sequence[PageImage], *, lang: str) -> Iterator[PagePrediction]:
+        """Read each page; the language is not needed."""
+        for page in pages:
+            started = time.perf_counter()
+            read = self._read_file(page.source, page.number) if page.source else self._read(page)
+            yield self._prediction(read, time.perf_counter() - started)
+
+    def _read(self, page: PageImage) -> Page:
+        return self._reader.read(
+            RasterPage(
+                number=page.number,
+                rgb=np.ascontiguousarray(np.asarray(page.image)),
+                width_pt=page.image.width * POINTS_PER_INCH / page.dpi,
+                height_pt=page.image.height * POINTS_PER_INCH / page.dpi,
+                rotation=0,
+                seconds=0.0,
+            )
+        )
+
+    def _read_file(self, path: Path, number: int) -> Page:
+        """The page as `ocria parse` reads it, from the file itself."""
+        options = ParseOptions(
+            pages=str(number),
+            model=self._options.model,
+            device=self._options.device,
+            drafter=self._options.drafter,
+        )
+        with open_stream(
+            path, name=path.name, options=options, load=lambda _: self._reader
+        ) as stream:
+            return next(iter(stream)).page
+
+    def _prediction(self, page: Page, seconds: float) -> PagePrediction:
+        shown = [b for b in page.blocks if self._furniture == "keep" or b.type not in FURNITURE]
+        return PagePrediction(
+            number=page.number,
+            markdown=""
+            if page.status == "failed"
+            else page_markdown(page, furniture=self._furniture),
+            seconds=seconds,
+            tokens=page.num_tokens,
+            status=page.status,
+            error=page.error.message if page.error else None,
+            blocks=tuple(
+                ReadBlock(text=block.markdown, confidence=block.confidence)
+                for block in shown
+                if block.confidence is not None
+            ),
+        )
+
+
+def make(options: EvalOptions) -> OcriaEngine:
+    """Load the model. Raises WeightsError or DeviceError."""
+    parse = ParseOptions(
+        model=options.model or DEFAULT_MODEL,
+        device=options.device,
+        drafter="text-layer" if options.with_text_layer else "auto",
+    )
+    return OcriaEngine(load_page_reader(parse), parse, options.furniture)
