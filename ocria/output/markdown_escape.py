@@ -28,7 +28,7 @@ _BLOCK_START = re.compile(
     r"|(?=\${2})"
     r"|(?=\[[^\]]{1,999}\]:)"
     # Rules, underlines of headings and the line under a table's head.
-    r"|(?=[-=_*:|][-=_*:|\s]*$)"
+    r"|(?=(?:[-=:|][-=:|\s]*|[*_][*_\s]*)$)"
 )
 _CLOSING_HASHES = re.compile(r"(?:^|(?<=\s))(?=#+$)")
 
@@ -77,11 +77,12 @@ def _escape_block_start(line: str) -> str:
 
 def _escape_inline(text: str, *, in_cell: bool = False) -> str:
     parts = []
-    # Cleaned text holds no NUL: it can stand for the backticks that must not open a fence, which
-    # may then pair with no others.
+    # Cleaned text holds no NUL: it can stand for the backticks that would open a fence. They must
+    # not pair with others, so they leave as entities: a backslash would still let them close.
     for run in runs(_FENCE.sub(lambda match: "\x00" * len(match.group()), text)):
         if run.mark == "code" and not (in_cell and r"\|" in run.source):
-            parts.append(run.source)
+            # The same to a reader, and no line of it can be taken for the start of a block.
+            parts.append(run.source.replace("\n", " ").replace("\x00", ""))
         elif run.mark == "formula":
             # A backslash would change a formula; to TeX a space means nothing.
             parts.append(_TAG_OPEN.sub("< ", run.source))
@@ -90,7 +91,7 @@ def _escape_inline(text: str, *, in_cell: bool = False) -> str:
             parts.append(f"{marks}{_escape_active(run.body)}{marks}")
         else:
             parts.append(_escape_active(run.source))
-    return "".join(parts).replace("\x00", r"\`")
+    return "".join(parts).replace("\x00", "&#96;")
 
 
 def _escape_active(text: str) -> str:
