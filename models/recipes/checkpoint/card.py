@@ -18,9 +18,9 @@ TRAINING = (
 
 _CARD = """# {name}
 
-A document reader of {millions:.0f} million parameters: the image of a page in, its text as Markdown
-out. Architecture `qwen3_5`: a vision tower of {depth} layers and {width} channels, a decoder of
-{layers} layers ({deltas} Gated DeltaNet, {attentions} full attention) and {hidden} channels, a
+A document reader of {millions:.0f} million parameters: the image of a page in, its text as
+Markdown out. Architecture `qwen3_5`: a vision tower of {depth} layers and {width} channels, a
+decoder of {layers} layers ({deltas} Gated DeltaNet, {attentions} full attention) and {hidden} channels, a
 vocabulary of {vocabulary} rows.
 
 | part | stored as | files |
@@ -38,8 +38,9 @@ It reads grey pages: `do_grayscale` in `preprocessor_config.json` is a key of OC
 
 ## With transformers
 
-`transformers` 5.24 with `compressed-tensors` 0.20 reads the folder and gets the same bf16 value for
-every weight, but leaves the tied head on the FP8 codes, so it needs a new one before the first pass:
+`transformers` 5.24 with `compressed-tensors` 0.20 reads the folder and gets the same bf16 value
+for every weight, but leaves the tied head on the FP8 codes. It needs a new one before the first
+pass:
 
 ```python
 model = AutoModelForImageTextToText.from_pretrained(folder)
