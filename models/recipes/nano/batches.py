@@ -1,0 +1,158 @@
+"""Whole batches from worker processes: shapes drawn per batch, lengths sorted, cost held level."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.utils.data import IterableDataset, get_worker_info
+
+from ..pages.kinds import WEIGHTS
+from ..pages.sampler import make_samples, open_studio
+from .model import CHUNK, text_room
+from .vocabulary import EOS, PAD
+
+Shape = tuple[int, int]
+# Height and width in pixels; repeats weigh.
+SHAPES: dict[str, tuple[Shape, ...]] = {
+    "portrait": (
+        *((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3, (1248, 928), (1152, 832),
+        (1024, 768), (1440, 960),
+    ),
+    "landscape": ((1024, 1408), (992, 1408), (768, 1344), (768, 1024), (832, 1152)),
+    "tall": ((1408, 640), (1216, 480), (1600, 512), (1024, 512), (1792, 768), (1408, 832)),
+    "crop": (
+        (512, 640), (384, 896), (256, 640), (640, 896), (320, 512), (448, 448), (768, 640),
+        (192, 896), (544, 1024), (416, 736),
+    ),
+    "strip": ((128, 512), (64, 384), (256, 512), (96, 768), (160, 1024)),
+}  # fmt: skip
+# Share of steps by family, at the start and from a quarter of the run on.
+EARLY = {"portrait": 0.30, "landscape": 0.10, "tall": 0.10, "crop": 0.35, "strip": 0.15}
+LATE = {"portrait": 0.56, "landscape": 0.11, "tall": 0.08, "crop": 0.19, "strip": 0.06}
+MAX_TEXT_TOKENS = 3072
+MAX_BATCH = 320
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """pixels [B, height, width] uint8; ids [B, T] int64, eos-ended, padded with 0."""
+
+    family: str
+    pixels: Tensor
+    ids: Tensor
+
+    def pin_memory(self) -> Batch:
+        return Batch(
+            family=self.family, pixels=self.pixels.pin_memory(), ids=self.ids.pin_memory()
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where pages come from, and how much work a batch should be."""
+
+    corpus: Path
+    fonts: Path
+    tokenizer: Path
+    seed: int = 1
+    held_out: bool = False
+    budget_tflop: float = 55.0
+
+
+def sample_tflop(shape: Shape, tokens: int) -> float:
+    """Training arithmetic of one sample, forward and backward."""
+    patches = shape[0] * shape[1] / 256
+    sequence = patches / 4 + tokens
+    vision = 6 * 15.0e6 * patches + 14 * 320 * 10 * patches**2
+    decoder = 6 * 31.0e6 * sequence + 7 * 512 * 3 * sequence**2
+    # The delta rule's float32 passes cost about as much time as a second decoder.
+    return (vision + 2 * decoder) * 1e-12
+
+
+class Batches(IterableDataset[Batch]):
+    """An endless stream of batches; each worker draws its own documents."""
+
+    def __init__(self, source: Source, rank: int, progress: Tensor) -> None:
+        self._source, self._rank = source, rank
+        # A shared scalar: the share of the run that is over, for the curriculum.
+        self._progress = progress
+
+    def __iter__(self) -> Iterator[Batch]:
+        info = get_worker_info()
+        worker = info.id if info else 0
+        torch.set_num_threads(1)
+        source = self._source
+        studio = open_studio(source.corpus, source.fonts, held_out=source.held_out)
+        tokenizer = Tokenizer.from_file(str(source.tokenizer))
+        rng = random.Random(f"{source.seed}/{self._rank}/{worker}")
+        first = True
+        while True:
+            family = self._family(rng)
+            shape = rng.choice(SHAPES[family])
+            # The first pool is one batch, so that training starts early.
+            pool = self._pool(studio, tokenizer, rng, family, shape, 1.0 if first else 2.6)
+            first = False
+            yield from self._cut(pool, family, shape)
+
+    def _family(self, rng: random.Random) -> str:
+        done = float(self._progress)
+        mix = min(1.0, done / 0.25)
+        weights = [EARLY[f] * (1 - mix) + LATE[f] * mix for f in SHAPES]
+        return rng.choices(list(SHAPES), weights)[0]
+
+    def _pool(
+        self, studio: object, tokenizer: Tokenizer, rng: random.Random, family: str, shape: Shape,
+        budgets: float,
+    ) -> list[tuple[np.ndarray, list[int]]]:
+        kinds, weights = list(WEIGHTS[family]), list(WEIGHTS[family].values())
+        height, width = shape
+        pool: list[tuple[np.ndarray, list[int]]] = []
+        work = 0.0
+        while work < self._source.budget_tflop * budgets and len(pool) < MAX_BATCH * budgets:
+            kind = rng.choices(kinds, weights)[0]
+            try:
+                samples = make_samples(studio, kind, rng, width_px=width, height_px=height)
+            except (ValueError, IndexError, KeyError):
+                continue
+            for sample in samples:
+                ids = tokenizer.encode(sample.markup, add_special_tokens=False).ids
+                if len(ids) < MAX_TEXT_TOKENS:
+                    pool.append((sample.pixels, [*ids, EOS]))
+                    work += sample_tflop(shape, len(ids))
+        return pool
+
+    def _cut(
+        self, pool: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape
+    ) -> Iterator[Batch]:
+        pool.sort(key=lambda item: len(item[1]))
+        start = 0
+        while start < len(pool):
+            stop = start + 1
+            while stop < len(pool) and stop - start < MAX_BATCH:
+                work = (stop + 1 - start) * sample_tflop(shape, len(pool[stop][1]))
+                if work > self._source.budget_tflop:
+                    break
+                stop += 1
+            if start > 0 and stop - start < 3:
+                return
+            yield _batch(pool[start:stop], family, shape)
+            start = stop
+
+
+def _batch(items: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape) -> Batch:
+    rows, columns = shape[0] // 32, shape[1] // 32
+    # The model reads ids[:, :-1], so the sequence is one shorter than the truth.
+    longest = max(len(ids) for _, ids in items) - 1
+    room = text_room(rows, columns, max(longest, CHUNK)) + 1
+    ids = np.full((len(items), room), PAD, np.int64)
+    for row, (_, tokens) in zip(ids, items, strict=True):
+        row[: len(tokens)] = tokens
+    pixels = np.stack([image for image, _ in items])
+    return Batch(family=family, pixels=torch.from_numpy(pixels), ids=torch.from_numpy(ids))

@@ -1,0 +1,118 @@
+"""The gated delta rule in chunks, for training.
+
+Shapes: B batch, H heads, N chunks, C = 64 positions a chunk, D key width, V value width.
+Within a chunk the rule is a unit lower triangular system; between chunks the state obeys
+S[n+1] = M[n] S[n] + K[n], one matrix product a chunk (Yang et al. 2024, "Gated Delta Networks").
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CHUNK = 64
+
+
+@torch.library.custom_op("ocria_recipes::scan_states", mutates_args=())
+def scan_states(steps: Tensor, inputs: Tensor) -> Tensor:
+    """States before each chunk, and the last: steps [G, N, D, D], inputs [G, N, D, V] -> [G, N+1, D, V]."""
+    groups, chunks, _, width = inputs.shape
+    states = inputs.new_zeros(groups, chunks + 1, inputs.shape[2], width)
+    for n in range(chunks):
+        torch.baddbmm(inputs[:, n], steps[:, n], states[:, n], out=states[:, n + 1])
+    return states
+
+
+@scan_states.register_fake
+def _(steps: Tensor, inputs: Tensor) -> Tensor:
+    groups, chunks, depth, width = inputs.shape
+    return inputs.new_empty(groups, chunks + 1, depth, width)
+
+
+@torch.library.custom_op("ocria_recipes::scan_grads", mutates_args=())
+def scan_grads(steps: Tensor, grads: Tensor) -> Tensor:
+    """The scan run backwards: total gradient of every state from its local one [G, N+1, D, V]."""
+    total = torch.empty_like(grads, memory_format=torch.contiguous_format)
+    chunks = steps.shape[1]
+    total[:, chunks] = grads[:, chunks]
+    for n in range(chunks - 1, -1, -1):
+        torch.baddbmm(grads[:, n], steps[:, n].mT, total[:, n + 1], out=total[:, n])
+    return total
+
+
+@scan_grads.register_fake
+def _(steps: Tensor, grads: Tensor) -> Tensor:
+    return torch.empty_like(grads, memory_format=torch.contiguous_format)
+
+
+def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    ctx.save_for_backward(inputs[0], output)
+
+
+def _backward(ctx, grads: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
+    steps, states = ctx.saved_tensors
+    total = scan_grads(steps, grads)[:, 1:]
+    return total @ states[:, :-1].mT, total
+
+
+scan_states.register_autograd(_backward, setup_context=_save)
+
+
+def unit_lower_inverse(lower: Tensor) -> Tensor:
+    """(I + A)^-1 for strictly lower triangular A [..., C, C], joining diagonal blocks.
+
+    As stable as substitution; a power series overflows where neighbouring keys are alike, as on
+    blank paper.
+    """
+    size = lower.shape[-1]
+    lead = lower.shape[:-2]
+    blocks = lower.new_ones(*lead, size, 1, 1)
+    half = 1
+    while half < size:
+        count = size // (2 * half)
+        tiles = lower.reshape(*lead, count, 2 * half, count, 2 * half)
+        corner = tiles.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)[..., half:, :half]
+        pairs = blocks.reshape(*lead, count, 2, half, half)
+        first, second = pairs[..., 0, :, :], pairs[..., 1, :, :]
+        joined = -corner if half == 1 else -(second @ (corner @ first))
+        top = torch.cat([first, torch.zeros_like(joined)], -1)
+        blocks = torch.cat([top, torch.cat([joined, second], -1)], -2)
+        half *= 2
+    return blocks.reshape(*lead, size, size)
+
+
+def chunked_delta_rule(
+    query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Outputs [B, T, H, V] and the final state [B, H, D, V] of the gated delta rule, in float32.
+
+    query, key [B, T, H, D] not yet normalised; value [B, T, H, V]; decay (log) and beta
+    [B, T, H]. T must be a multiple of 64.
+    """
+    batch, _, heads, depth = query.shape
+
+    def chunks(x: Tensor) -> Tensor:  # [B, T, H, D] -> [B, H, N, C, D]
+        return x.float().unflatten(1, (-1, CHUNK)).permute(0, 3, 1, 2, 4)
+
+    q = F.normalize(chunks(query), dim=-1) * depth**-0.5
+    k = F.normalize(chunks(key), dim=-1)
+    v = chunks(value)
+    g = chunks(decay[..., None])[..., 0].cumsum(-1)
+    b = chunks(beta[..., None])
+    mask = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=q.device).tril()
+    fade = (g[..., :, None] - g[..., None, :]).masked_fill(~mask, -1e9).exp()
+    weighted = k * b
+    inverse = unit_lower_inverse(((weighted @ k.mT) * fade).tril(-1))
+    solved = inverse @ torch.cat([v * b, weighted * g.exp()[..., None]], -1)
+    new, old = solved.split([v.shape[-1], depth], -1)
+    last = g[..., -1:]
+    kept = (k * (last - g).exp()[..., None]).mT
+    identity = torch.eye(depth, device=q.device, dtype=q.dtype) * last.exp()[..., None]
+    steps = (identity - kept @ old).flatten(0, 1)
+    states = scan_states(steps.contiguous(), (kept @ new).flatten(0, 1).contiguous())
+    states = states.unflatten(0, (batch, heads))
+    before = states[:, :, :-1]
+    written = new - old @ before
+    out = (q * g.exp()[..., None]) @ before + ((q @ k.mT) * fade) @ written
+    return out.permute(0, 2, 3, 1, 4).flatten(1, 2), states[:, :, -1]

@@ -1,0 +1,73 @@
+"""Rounding weights to what will ship: NVFP4 decoder matrices, FP8 embedding rows.
+
+Training sees rounded weights in both passes and updates full-precision masters, which is the
+straight-through estimator without a change to the model's graph.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+_CODES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+_FP4_MAX, _FP8_MAX = 6.0, 448.0
+BLOCK = 16
+
+
+def round_nvfp4(weight: Tensor) -> Tensor:
+    """W4A16: e2m1 codes, blocks of 16 along the input axis, e4m3 block scales, one fp32 scale."""
+    shaped = weight.float().unflatten(-1, (-1, BLOCK))
+    overall = (shaped.abs().amax() / (_FP4_MAX * _FP8_MAX)).clamp(min=1e-12)
+    largest = shaped.abs().amax(-1, keepdim=True)
+    scale = _to_fp8(largest / _FP4_MAX / overall) * overall
+    safe = torch.where(scale > 0, scale, torch.ones_like(scale))
+    codes = shaped.new_tensor(_CODES)
+    midpoints = (codes[1:] + codes[:-1]) / 2
+    magnitude = codes[torch.bucketize((shaped / safe).abs(), midpoints)]
+    return (magnitude * shaped.sign() * scale).flatten(-2)
+
+
+def round_fp8_rows(weight: Tensor) -> Tensor:
+    """e4m3 values with one fp32 scale a row."""
+    scale = (weight.float().abs().amax(-1, keepdim=True) / _FP8_MAX).clamp(min=1e-12)
+    return _to_fp8(weight.float() / scale) * scale
+
+
+def _to_fp8(x: Tensor) -> Tensor:
+    return x.clamp(-_FP8_MAX, _FP8_MAX).to(torch.float8_e4m3fn).float()
+
+
+def rounded_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters that ship rounded: decoder matrices and the embedding."""
+    return {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if (name.startswith("layers.") and name.endswith("_proj.weight"))
+        or name.endswith("in_proj_qkv.weight")
+        or name.endswith("in_proj_z.weight")
+        or name == "embed_tokens.weight"
+    }
+
+
+class Masters:
+    """Full-precision copies of the rounded parameters.
+
+    `restore` puts them into the model for the optimiser; `round` takes the update back and leaves
+    rounded weights for the next forward pass.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._live = rounded_parameters(model)
+        self.copies = {name: p.detach().clone() for name, p in self._live.items()}
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        for name, parameter in self._live.items():
+            parameter.copy_(self.copies[name])
+
+    @torch.no_grad()
+    def round(self) -> None:
+        for name, parameter in self._live.items():
+            self.copies[name].copy_(parameter)
+            rounder = round_fp8_rows if name == "embed_tokens.weight" else round_nvfp4
+            parameter.copy_(rounder(parameter))

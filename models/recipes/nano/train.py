@@ -1,0 +1,277 @@
+"""Trains OCRia-1 nano for a given time: `torchrun --nproc_per_node=N -m recipes.nano.train ...`.
+
+The schedule follows the clock: however fast the machine, the run ends with its rate at zero and
+the last fifth on rounded weights. A run resumes from its own checkpoint folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from .batches import Batch, Batches, Source
+from .layout import Folder, load_reader
+from .model import Reader
+from .optimiser import Optimiser, Rates
+from .rounding import Masters
+from .vocabulary import IMAGE, LAST_USED, MASK, PAD
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One training run. Times in seconds; `spent_s` is what earlier calls of the run took."""
+
+    start: Path
+    out: Path
+    corpus: Path
+    fonts: Path
+    tokenizer: Path
+    total_s: float
+    stop_s: float
+    peak: float = 1.2e-3
+    warm_steps: int = 100
+    rounded_from: float = 0.8
+    workers: int = 14
+    budget_tflop: float = 55.0
+    save_every_s: float = 120.0
+    seed: int = 1
+    compile: bool = True
+    max_steps: int = 10**9
+
+
+@dataclass
+class Rank:
+    """This process among its peers."""
+
+    index: int
+    count: int
+    device: torch.device
+
+    @staticmethod
+    def join() -> Rank:
+        index, count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if device.type == "cuda":
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+        if count > 1:
+            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        return Rank(index, count, device)
+
+
+class Log:
+    """Per-family running figures, one JSON line every few steps."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = path.open("a", encoding="utf-8") if path else None
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)
+
+    def add(self, batch: Batch, loss: float, accuracy: float, tokens: int) -> None:
+        row = self._sums[batch.family]
+        for i, value in enumerate((1.0, loss, accuracy, float(len(batch.ids)))):
+            row[i] += value
+
+    def write(self, **figures: float) -> None:
+        record: dict[str, object] = {key: round(value, 4) for key, value in figures.items()}
+        for family, (count, loss, accuracy, pages) in sorted(self._sums.items()):
+            record[family] = [
+                round(loss / count, 4), round(accuracy / count, 4), int(pages), int(count),
+            ]  # fmt: skip
+        self._sums.clear()
+        if self._file:
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
+            print(json.dumps(record), flush=True)
+
+
+class Run:
+    """The state of a training run on one rank."""
+
+    def __init__(self, plan: Plan, rank: Rank) -> None:
+        self.plan, self.rank = plan, rank
+        torch.manual_seed(plan.seed)
+        torch.set_float32_matmul_precision("high")
+        tokenizer = Tokenizer.from_file(str(plan.tokenizer))
+        self.model: Reader = load_reader(Folder(path=plan.start), tokenizer).to(rank.device)
+        self.optimiser = Optimiser(self.model, Rates(peak=plan.peak))
+        self.masters: Masters | None = None
+        self.step = self.skipped = self.pages = 0
+        self.spent_s = 0.0
+        self._resume()
+        if plan.compile:
+            for block in (*self.model.visual.blocks, *self.model.layers):
+                block.compile(dynamic=True)
+        self.banned = torch.tensor(
+            [PAD, IMAGE, IMAGE + 1, MASK, *range(LAST_USED + 1, self.model.g.rows)],
+            device=rank.device,
+        )
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Mean cross entropy over the batch's text, and the share of tokens told right."""
+        device = self.rank.device
+        pixels = batch.pixels.to(device, non_blocking=True)
+        ids = batch.ids.to(device, non_blocking=True)
+        with torch.autocast(device.type, torch.bfloat16):
+            hidden = self.model((pixels.float() - 127.5) / 127.5, ids[:, :-1])
+            known = ids != PAD
+            logits = self.model.logits(hidden[known])
+        logits = logits.float().index_fill(1, self.banned, -1e4)
+        truth = ids[known]
+        right = (logits.detach().argmax(-1) == truth).float().mean()
+        return F.cross_entropy(logits, truth), right
+
+    def rate(self, done: float) -> float:
+        """The share of the peak rate: a short warm-up, then linear to zero at the end."""
+        return min(1.0, (self.step + 1) / self.plan.warm_steps) * max(0.0, 1.0 - done)
+
+    def update(self, done: float) -> Tensor:
+        """Steps the weights unless the gradient is not finite; returns its norm."""
+        norm = self.optimiser.reduce()
+        if bool(torch.isfinite(norm)):
+            if self.masters:
+                self.masters.restore()
+            self.optimiser.step(self.rate(done), norm)
+            if self.masters:
+                self.masters.round()
+        else:
+            self.skipped += 1
+        self.optimiser.flat.zero_()
+        self.step += 1
+        return norm
+
+    def begin_rounding(self) -> None:
+        if self.masters is None:
+            self.masters = Masters(self.model)
+            self.masters.round()
+
+    def weights(self) -> dict[str, Tensor]:
+        """Full-precision weights under the trainable names."""
+        state = {name: tensor.detach() for name, tensor in self.model.named_parameters()}
+        return state | (self.masters.copies if self.masters else {})
+
+    def save(self) -> None:
+        """Writes the checkpoint; the rename makes it whole or absent."""
+        plan = self.plan
+        tensors = {f"model.{name}": tensor for name, tensor in self.weights().items()}
+        tensors |= self.optimiser.state()
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        meta = {
+            "step": str(self.step), "spent_s": str(self.spent_s), "pages": str(self.pages),
+            "rounded": str(int(self.masters is not None)),
+        }  # fmt: skip
+        save_file(tensors, plan.out / "checkpoint.tmp", metadata=meta)
+        os.replace(plan.out / "checkpoint.tmp", plan.out / "checkpoint.safetensors")
+
+    def _resume(self) -> None:
+        path = self.plan.out / "checkpoint.safetensors"
+        if not path.exists():
+            return
+        from safetensors import safe_open
+
+        tensors = load_file(path)
+        state = {
+            name.removeprefix("model."): tensor
+            for name, tensor in tensors.items()
+            if name.startswith("model.")
+        }
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(state[name])
+        self.optimiser.load({k: v for k, v in tensors.items() if not k.startswith("model.")})
+        with safe_open(path, "pt") as file:
+            meta = file.metadata()
+        self.step, self.spent_s = int(meta["step"]), float(meta["spent_s"])
+        self.pages = int(meta["pages"])
+        if meta["rounded"] == "1":
+            self.begin_rounding()
+
+
+def train(plan: Plan) -> None:
+    """Runs until `stop_s` of wall clock in this call, or `total_s` over all calls."""
+    begun = time.perf_counter()
+    rank = Rank.join()
+    plan.out.mkdir(parents=True, exist_ok=True)
+    progress = torch.zeros(1).share_memory_()
+    source = Source(
+        corpus=plan.corpus, fonts=plan.fonts, tokenizer=plan.tokenizer,
+        seed=plan.seed + int(time.time()), budget_tflop=plan.budget_tflop,
+    )  # fmt: skip
+    loader = DataLoader(
+        Batches(source, rank.index, progress), batch_size=None, num_workers=plan.workers,
+        prefetch_factor=3 if plan.workers else None, pin_memory=rank.device.type == "cuda",
+    )  # fmt: skip
+    stream = iter(loader)
+    run = Run(plan, rank)
+    log = Log(plan.out / "log.jsonl" if rank.index == 0 else None)
+    before_s, waited_s, marked = run.spent_s, 0.0, time.perf_counter()
+    saved, clock = time.perf_counter(), torch.zeros(1, device=rank.device)
+    while run.step < plan.max_steps:
+        started = time.perf_counter()
+        batch = next(stream)
+        waited_s += time.perf_counter() - started
+        loss, right = run.loss(batch)
+        loss.backward()
+        done = run.spent_s / plan.total_s
+        progress.fill_(done)
+        norm = run.update(done)
+        log.add(batch, loss.item(), right.item(), batch.ids.shape[1])
+        # One clock for all ranks, or they would disagree on when to round and when to stop.
+        clock.fill_(time.perf_counter() - begun)
+        if rank.count > 1:
+            dist.broadcast(clock, 0)
+        run.spent_s = before_s + clock.item()
+        run.pages += len(batch.ids) * rank.count
+        if run.spent_s > plan.rounded_from * plan.total_s:
+            run.begin_rounding()
+        if run.step % 25 == 0:
+            now = time.perf_counter()
+            log.write(
+                step=run.step, spent_s=run.spent_s, s25=now - marked, waited_s=waited_s,
+                norm=norm.item(), pages=run.pages, skipped=run.skipped, rate=run.rate(done),
+            )  # fmt: skip
+            marked, waited_s = now, 0.0
+        ending = clock.item() > plan.stop_s or run.spent_s > plan.total_s
+        if rank.index == 0 and (ending or time.perf_counter() - saved > plan.save_every_s):
+            run.save()
+            saved = time.perf_counter()
+        if ending:
+            break
+    if rank.index == 0:
+        if run.step >= plan.max_steps:
+            run.save()
+        print(f"ended at step {run.step}, {run.spent_s:.0f} s, {run.pages} pages", flush=True)
+    if rank.count > 1:
+        dist.barrier()
+    # Workers hold pages half made; leaving at once spares the wait for them.
+    os._exit(0)
+
+
+def plan_from_arguments() -> Plan:
+    """A plan from the command line, one option a field."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = {"Path": Path, "float": float, "int": int}
+    for item in fields(Plan):
+        name = "--" + item.name.replace("_", "-")
+        if item.type == "bool":
+            parser.add_argument(name, action=argparse.BooleanOptionalAction, default=item.default)
+        else:
+            required = item.name in ("start", "out", "corpus", "fonts", "tokenizer", "total_s", "stop_s")
+            default = None if required else item.default
+            parser.add_argument(name, type=kinds[str(item.type)], required=required, default=default)
+    return Plan(**vars(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    train(plan_from_arguments())
