@@ -20,8 +20,8 @@ _CARD = """# {name}
 
 A document reader of {millions:.0f} million parameters: the image of a page in, its text as
 Markdown out. Architecture `qwen3_5`: a vision tower of {depth} layers and {width} channels, a
-decoder of {layers} layers ({deltas} Gated DeltaNet, {attentions} full attention) and {hidden} channels, a
-vocabulary of {vocabulary} rows.
+decoder of {layers} layers ({deltas} Gated DeltaNet, {attentions} full attention) and {hidden}
+channels, a vocabulary of {vocabulary} rows.
 
 | part | stored as | files |
 |---|---|---|
