@@ -105,17 +105,23 @@ def _has_neighbours(ink: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _mark_map(ink: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """bool [T-1, T-1]: windows of 2x2 tiles with enough ink, spread far enough."""
-    rows, columns = ink.shape[0] // _TILE_PX, ink.shape[1] // _TILE_PX
-    tiles = ink.reshape(rows, _TILE_PX, columns, _TILE_PX)
-    by_row = np.any(tiles, axis=3)
-    by_column = np.any(tiles, axis=1)
-    tall = (by_row[:, :, :-1] | by_row[:, :, 1:]).sum(axis=1)
-    wide = (by_column[:-1] | by_column[1:]).sum(axis=2)
-    pixels = tiles.sum(axis=(1, 3))
-    count = pixels[:-1] + pixels[1:]
+    # The 8 pixels across a tile as one word: [T, 8, T], a tenth of the time of sums over bytes.
+    words = np.ascontiguousarray(ink).view(np.uint64)
+    tiles = words.reshape(-1, _TILE_PX, words.shape[1])
+    count = _ones(tiles).sum(axis=1)
+    count = count[:-1] + count[1:]
     count = count[:, :-1] + count[:, 1:]
+    inked_rows = tiles != 0
+    tall = np.sum(inked_rows[:, :, :-1] | inked_rows[:, :, 1:], axis=1)
+    inked_columns = np.bitwise_or.reduce(tiles, axis=1)
+    wide = _ones(inked_columns[:-1] | inked_columns[1:])
     extent = np.maximum(tall[:-1] + tall[1:], wide[:, :-1] + wide[:, 1:])
     return np.asarray((count >= _MARK_PIXELS) & (extent >= _MARK_EXTENT_PX))
+
+
+def _ones(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many of the 8 bytes of each word are 1: the product gathers their sum in the top byte."""
+    return ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.int64)
 
 
 def _border_pixels(grey: NDArray[np.int16], paper: NDArray[np.int16]) -> NDArray[np.bool_]:

@@ -59,8 +59,10 @@ def cut(pixels: NDArray[np.uint8], config: PreprocessorConfig) -> Patches:
     blocks = pixels.reshape(grid_h // merge, merge, patch, grid_w // merge, merge, patch, channels)
     # Transposed as bytes, a quarter of the traffic of floats.
     ordered = np.ascontiguousarray(blocks.transpose(0, 3, 1, 4, 6, 2, 5))
-    values = np.empty((grid_h * grid_w, 3, patch * patch), np.float32)
-    np.multiply(ordered.reshape(grid_h * grid_w, channels, -1), _scale(config), out=values)
+    rows = ordered.reshape(grid_h * grid_w, channels, patch * patch)
+    values = np.broadcast_to(rows, (len(rows), 3, patch * patch)).astype(np.float32, order="C")
+    # In place: a product that casts as it goes is four times slower.
+    values *= _scale(config)
     values += _offset(config)
     return Patches(values.reshape(grid_h * grid_w, -1), grid_h, grid_w)
 
