@@ -18,6 +18,8 @@ _MARKS: tuple[tuple[Mark, str], ...] = (
 )
 _MARK = re.compile("|".join(f"(?P<{mark}>{pattern})" for mark, pattern in _MARKS))
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+FENCE = re.compile(r"^`{3,}(?=[^`\n]*$)", re.MULTILINE)
+"""Backticks that Markdown reads as the start of a fenced block."""
 _TICKS = re.compile("(?P<ticks>`+)")
 _ESCAPE_OR_TICKS = re.compile(rf"{_ESCAPE.pattern}|{_TICKS.pattern}")
 _HTML_TAG = {"strong": "strong", "emphasis": "em", "code": "code"}
@@ -35,8 +37,13 @@ def code_spans(text: str, *, escapes: bool) -> list[tuple[int, int, int]]:
     """(start, end, number of backticks) of each code span, exactly as CommonMark (6.1) pairs them.
 
     Exactly, because a code span is the one place where `<` needs no escape: reading one where a
-    Markdown reader sees none would let a tag through. `escapes`: a backslash hides a backtick.
+    Markdown reader sees none would let a tag through.
+
+    `escapes`: a backslash hides a backtick. Without it, `text` is not yet Markdown, and backticks
+    that would open a fenced block are left out: they will be written as text.
     """
+    if not escapes:
+        text = FENCE.sub(lambda match: " " * len(match.group()), text)
     closers: dict[int, list[int]] = {}
     for match in reversed(list(_TICKS.finditer(text))):
         closers.setdefault(len(match.group()), []).append(match.start())

@@ -6,27 +6,25 @@ or a request to some address when the Markdown is rendered.
 
 import re
 
-from ocria.output.inline import runs
+from ocria.output.inline import FENCE, runs
 
 _TAG_OPEN = re.compile(r"<(?=[A-Za-z/!?])")
 _ACTIVE = re.compile(
     r"\\(?=[!-/:-@\[-`{-~]|$)"
     r"|<(?=[A-Za-z/!?])"
     r"|&(?=\#?\w{1,31};)"
-    r"|(?<=\])\("  # a link or picture
+    r"|(?<=\])[(:]"  # a link or picture, or the address of one
     r"|\*(?=\S)|(?<=\S)\*"
     r"|(?<![^\W_])_(?=\S)"
     r"|(?<!/)~(?=\S)",  # not the home folder in an address
     re.MULTILINE,
 )
-_FENCE = re.compile(r"^`{3,}(?=[^`\n]*$)", re.MULTILINE)
 _BLOCK_START = re.compile(
     r"(?P<number>\d{1,9})(?=[.)](?:\s|$))"
     r"|(?=\#{1,6}(?:\s|$))"
     r"|(?=[-+*](?:\s|$))"
     r"|(?=>)"
     r"|(?=\${2})"
-    r"|(?=\[[^\]]{1,999}\]:)"
     # Rules, underlines of headings and the line under a table's head.
     r"|(?=(?:[-=:|][-=:|\s]*|[*_][*_\s]*)$)"
 )
@@ -37,7 +35,10 @@ def escape_paragraph(text: str) -> str:
     """Markdown of a paragraph; its line breaks stay, blank lines go."""
     lines = (line.strip() for line in text.split("\n"))
     escaped = _escape_inline("\n".join(line for line in lines if line))
-    return "\n".join(_escape_block_start(line) for line in escaped.split("\n"))
+    markdown = "\n".join(_escape_block_start(line) for line in escaped.split("\n"))
+    # An address for a link is read before code spans are, which hide the bracket from above.
+    defines_link = markdown.startswith("[") and "]:" in markdown
+    return "\\" + markdown if defines_link else markdown
 
 
 def escape_line(text: str) -> str:
@@ -79,7 +80,7 @@ def _escape_inline(text: str, *, in_cell: bool = False) -> str:
     parts = []
     # Cleaned text holds no NUL: it can stand for the backticks that would open a fence. They must
     # not pair with others, so they leave as entities: a backslash would still let them close.
-    for run in runs(_FENCE.sub(lambda match: "\x00" * len(match.group()), text)):
+    for run in runs(FENCE.sub(lambda match: "\x00" * len(match.group()), text)):
         if run.mark == "code" and not (in_cell and r"\|" in run.source):
             # The same to a reader, and no line of it can be taken for the start of a block.
             parts.append(run.source.replace("\n", " ").replace("\x00", ""))
