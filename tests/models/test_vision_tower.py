@@ -1,12 +1,16 @@
 """The vision tower against `transformers`, on random small towers and on the real one."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
 
-from ocria.models.qwen3_5.config import VisionConfig
+from ocria.models.qwen3_5.config import Qwen35Config, VisionConfig
 from ocria.models.qwen3_5.vision import _KEPT_GRIDS, VisionTower
 from ocria.models.qwen3_5.vision_geometry import patch_coordinates
+from ocria.weights import CheckpointReader
 
 transformers = pytest.importorskip("transformers")
 from transformers.models.qwen3_5.configuration_qwen3_5 import (  # noqa: E402
@@ -124,3 +128,28 @@ def test_parameter_names_are_the_oracles() -> None:
 def _with(**changes: int) -> VisionConfig:
     values = {name: getattr(TINY, name) for name in TINY.__slots__}
     return VisionConfig(**{**values, **changes})
+
+
+@pytest.mark.slow
+def test_the_real_tower_equals_the_oracle() -> None:
+    shared = Path(os.environ.get("OCRIA_SHARED", Path(__file__).parents[3] / "shared"))
+    folder = shared / "seed-model"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}: set OCRIA_SHARED to the material's folder")
+    config = Qwen35Config.from_folder(folder)
+    prefix = "model.visual."
+    reader = CheckpointReader(folder)
+    stored = {
+        info.name.removeprefix(prefix): reader.read(info.name).float()
+        for info in reader
+        if info.name.startswith(prefix)
+    }
+    reference = oracle(config.vision)
+    reference.load_state_dict(stored)
+    values_PX = torch.rand(24 * 40, 768, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    expected = reference_tokens(reference, values_PX, 24, 40)
+    with torch.inference_mode():
+        wide = tower(config.vision, reference, torch.float32)(values_PX, 24, 40)
+        narrow = tower(config.vision, reference, torch.bfloat16)(values_PX, 24, 40)
+    assert relative_error(wide, expected) < 1e-4
+    assert relative_error(narrow, expected) < 0.03
