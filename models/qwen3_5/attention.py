@@ -9,10 +9,10 @@ from torch import Tensor, nn
 
 from ocria.kernels.block_attention import block_attention
 from ocria.models.base import KEY_BLOCK, SequenceState
-from ocria.models.layers.span import Span
 from ocria.models.layers.linear import TiledLinear, fuse
 from ocria.models.layers.norm import ZeroCentredRMSNorm
 from ocria.models.layers.rope import rotate
+from ocria.models.layers.span import Span
 from ocria.models.qwen3_5.config import TextConfig
 
 
@@ -56,5 +56,8 @@ class GatedAttention(nn.Module):
         rows = slice(span.start, span.end)
         keys_JSF[:, rows] = k_TJF[: span.num_rows].transpose(0, 1).to(keys_JSF.dtype)
         values_JSF[:, rows] = v_TJF[: span.num_rows].transpose(0, 1).to(values_JSF.dtype)
-        out_THF = block_attention(q_THF, keys_JSF, values_JSF, span.start, KEY_BLOCK)
+        out_THF = torch.zeros_like(q_THF)
+        out_THF[: span.num_rows] = block_attention(
+            q_THF[: span.num_rows], keys_JSF, values_JSF, span.start, KEY_BLOCK
+        )
         return self.o_proj((out_THF * torch.sigmoid(gate_THF)).flatten(1))
