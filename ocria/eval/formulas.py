@@ -8,13 +8,17 @@ what is left is compared token by token. Formulas are not rendered.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
 from rapidfuzz.distance import Levenshtein
 
+# No delimiter may hold its own opening: a page of unclosed ones is read in linear time.
 _DELIMITED = re.compile(
-    r"\\\((?P<paren>.+?)\\\)|\\\[(?P<bracket>.+?)\\\]"
-    r"|(?<!\\)\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?:[^$\\]|\\.)+?)\$",
+    r"(?<!\\)\\\((?P<paren>(?:(?!\\[()]).)+)\\\)"
+    r"|(?<!\\)\\\[(?P<bracket>(?:(?!(?<!\\)\\[\[\]]).)+)\\\]"
+    r"|(?<!\\)\$\$(?P<display>(?:(?!\$\$).)+)\$\$"
+    r"|(?<!\\)\$(?P<inline>(?:[^$\\]|\\.)+)\$",
     re.DOTALL,
 )
 _TOKEN = re.compile(r"\\[A-Za-z]+\*?|\\.|[^\s\\]", re.DOTALL)
@@ -45,6 +49,10 @@ _ENVIRONMENT = re.compile(
 )
 
 
+REACH = 60
+"""How many places away, after scaling to equal counts, a formula is still looked for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class FormulaScores:
     """`match`: share of the truth's formulas found exactly; `similarity`: mean over them."""
@@ -72,26 +80,22 @@ def normalise_latex(latex: str) -> tuple[str, ...]:
 
 
 def score_formulas(truth: tuple[str, ...], found: tuple[str, ...]) -> FormulaScores:
-    """Pair each formula of the truth with the most similar unused one, best pairs first."""
+    """Pair equal formulas, then each other one with the most similar unused, best pairs first.
+
+    On pages with hundreds of formulas only those at about the same place are compared.
+    """
     left = [normalise_latex(latex) for latex in truth]
     right = [normalise_latex(latex) for latex in found]
-    pairs = sorted(
-        (
-            (-Levenshtein.normalized_similarity(a, b), i, j)
-            for i, a in enumerate(left)
-            for j, b in enumerate(right)
-        )
-    )
+    open_left, open_right = _without_equal(left, right)
+    exact = len(left) - len(open_left)
+    total = float(exact)
     used_left: set[int] = set()
     used_right: set[int] = set()
-    total = exact = 0.0
-    for negative, i, j in pairs:
-        if i in used_left or j in used_right:
-            continue
-        used_left.add(i)
-        used_right.add(j)
-        total -= negative
-        exact += left[i] == right[j]
+    for similarity, i, j in sorted(_near_pairs(open_left, open_right), key=_best_first):
+        if i not in used_left and j not in used_right:
+            used_left.add(i)
+            used_right.add(j)
+            total += similarity
     count = max(len(truth), 1)
     return FormulaScores(
         match=exact / count,
@@ -99,6 +103,40 @@ def score_formulas(truth: tuple[str, ...], found: tuple[str, ...]) -> FormulaSco
         num_truth=len(truth),
         num_found=len(found),
     )
+
+
+_Tokens = tuple[str, ...]
+
+
+def _without_equal(
+    left: list[_Tokens], right: list[_Tokens]
+) -> tuple[list[_Tokens], list[_Tokens]]:
+    """Both lists without the formulas that stand in both, as often as they do."""
+    common = Counter(left) & Counter(right)
+    rest: list[list[_Tokens]] = []
+    for side in (left, right):
+        taken = Counter(common)
+        kept = []
+        for tokens in side:
+            if taken[tokens]:
+                taken[tokens] -= 1
+            else:
+                kept.append(tokens)
+        rest.append(kept)
+    return rest[0], rest[1]
+
+
+def _near_pairs(left: list[_Tokens], right: list[_Tokens]) -> list[tuple[float, int, int]]:
+    pairs = []
+    for i, tokens in enumerate(left):
+        centre = i * len(right) // len(left)
+        for j in range(max(0, centre - REACH), min(len(right), centre + REACH + 1)):
+            pairs.append((Levenshtein.normalized_similarity(tokens, right[j]), i, j))
+    return pairs
+
+
+def _best_first(pair: tuple[float, int, int]) -> tuple[float, int, int]:
+    return -pair[0], pair[1], pair[2]
 
 
 def _without_empty_groups(tokens: list[str]) -> list[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
 from ocria.eval.normalize import normalise, plain_from_markdown, words
@@ -16,6 +16,7 @@ MIN_LOOP_TURNS = 6
 MAX_LOOP_PERIOD = 400
 MISREAD_SIMILARITY = 0.5
 MIN_WORD_CHARS = 4
+NUM_COMPARED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,28 +37,40 @@ def invented_words(truth: str, prediction: str) -> float:
     """Share of predicted words which no word of the truth resembles.
 
     Both are normalised texts. A misread word resembles its source, so it is an error but not an
-    invention: more than half of a word's characters must differ from every word of the truth.
+    invention: more than half of a word's characters must differ from each word of the truth that
+    shares pairs of letters with it.
     Words under MIN_WORD_CHARS characters resemble too much to judge, and are left out.
     """
     candidates = [word for word in words(prediction) if len(word) >= MIN_WORD_CHARS]
     if not candidates:
         return 0.0
     known = set(words(truth))
-    unknown = {word for word in candidates if word not in known}
-    choices = sorted(known)
-    invented = {word for word in unknown if not _resembles_any(word, choices)}
+    index = _bigram_index(known)
+    invented = {word for word in set(candidates) - known if not _resembles_any(word, index)}
     return sum(word in invented for word in candidates) / len(candidates)
 
 
-def _resembles_any(word: str, choices: list[str]) -> bool:
-    best = process.extractOne(
-        word,
-        choices,
-        scorer=Levenshtein.normalized_similarity,
-        score_cutoff=MISREAD_SIMILARITY,
-        processor=None,
+def _bigram_index(known: set[str]) -> dict[str, list[str]]:
+    index: dict[str, list[str]] = {}
+    for word in sorted(known):
+        for pair in _bigrams(word):
+            index.setdefault(pair, []).append(word)
+    return index
+
+
+def _bigrams(word: str) -> set[str]:
+    return {word[start : start + 2] for start in range(max(len(word) - 1, 1))}
+
+
+def _resembles_any(word: str, index: dict[str, list[str]]) -> bool:
+    """Only the known words that share the most pairs of letters are compared by distance."""
+    shared: Counter[str] = Counter()
+    for pair in _bigrams(word):
+        shared.update(index.get(pair, ()))
+    return any(
+        Levenshtein.normalized_similarity(word, near) >= MISREAD_SIMILARITY
+        for near, _ in shared.most_common(NUM_COMPARED)
     )
-    return best is not None
 
 
 def longest_loop(text: str) -> Loop | None:

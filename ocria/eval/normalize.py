@@ -38,7 +38,6 @@ _BULLET = re.compile(r"^[ \t]*[•◦▪▫‣·●○■□\uf0b7\uf0a7][ \t]+"
 _LEADER = re.compile(r"([.\-_·=*])(?:[ ]?\1){3,}")
 _SPACE = re.compile(r"\s+")
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _BLOCK_TAG = re.compile(
     r"</?(?:br|p|div|tr|td|th|li|ul|ol|h[1-6]|table|thead|tbody)\b[^<>]*>", re.IGNORECASE
 )
@@ -47,10 +46,14 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+", re.MULTILINE)
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*+]|>)[ \t]+(?:\[[ xX]\][ \t]+)?", re.MULTILINE)
 _TABLE_RULE = re.compile(r"^[ \t]*\|?[ \t]*:?-{2,}:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)*$", re.MULTILINE)
-_PICTURE = re.compile(r"!\[([^\]\n]{0,2000})\]\([^)\n]{0,4000}\)")
-_LINK = re.compile(r"\[([^\]\n]{0,2000})\]\([^)\s]{0,4000}\)")
+_PICTURE = re.compile(r"!\[([^\[\]\n]{0,2000})\]\([^)\n]{0,4000}\)")
+_LINK = re.compile(r"\[([^\[\]\n]{0,2000})\]\([^)\s]{0,4000}\)")
+# No delimiter may hold its own opening: a page of unclosed ones is read in linear time.
 _MATH = re.compile(
-    r"\$\$(.{1,6000}?)\$\$|\\\[(.{1,6000}?)\\\]|\\\((.{1,2000}?)\\\)|(?<![\\$])\$([^$\n]{1,2000})\$",
+    r"\$\$((?:(?!\$\$).)+)\$\$"
+    r"|(?<!\\)\\\[((?:(?!(?<!\\)\\[\[\]]).)+)\\\]"
+    r"|(?<!\\)\\\(((?:(?!\\[()]).)+)\\\)"
+    r"|(?<![\\$])\$([^$\n]{1,2000})\$",
     re.DOTALL,
 )
 _LATEX_SIGN = re.compile(r"\\[A-Za-z]|[\^_=]")
@@ -68,7 +71,7 @@ def plain_from_markdown(markdown: str) -> str:
         held.append(text)
         return _HELD.format(len(held) - 1)
 
-    text = _COMMENT.sub(" ", markdown)
+    text = _without_comments(markdown)
     text = _FENCE.sub("", text)
     text = _MATH.sub(lambda match: hold(_formula(match)), text)
     text = _ESCAPE.sub(lambda match: hold(match.group(1)), text)
@@ -82,6 +85,18 @@ def plain_from_markdown(markdown: str) -> str:
     text = text.replace("**", "").replace("~~", "").replace("`", "").replace("|", " ")
     text = _MARKED_UNDERSCORE.sub("", text).replace("*", "")
     return html.unescape(_HELD_BACK.sub(lambda match: held[int(match.group(1))], text))
+
+
+def _without_comments(markdown: str) -> str:
+    parts: list[str] = []
+    start = 0
+    while (opened := markdown.find("<!--", start)) >= 0:
+        closed = markdown.find("-->", opened + 4)
+        if closed < 0:
+            break
+        parts.append(markdown[start:opened])
+        start = closed + 3
+    return " ".join([*parts, markdown[start:]])
 
 
 def _formula(match: re.Match[str]) -> str:

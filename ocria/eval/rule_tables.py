@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rapidfuzz import fuzz
 
@@ -26,29 +27,37 @@ class CellRule:
 
 def cell_rule_holds(rule: CellRule, markdown: str, *, clean: Callable[[str], str]) -> bool:
     """Whether some table of the page has such a cell with all such neighbours."""
-    return any(_holds_in(rule, table, clean) for table in tables_in(markdown, rule_needed=False))
+    return any(_holds_in(rule, grid) for grid in _grids(markdown, clean))
 
 
 class _Grid:
-    """The covered places of a table and how far they reach."""
+    """The covered places of a table, how far they reach, and each cell's cleaned text."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, clean: Callable[[str], str]) -> None:
+        self.cells = table.cells
         self.places = table.grid()
         self.height = 1 + max((row for row, _ in self.places), default=0)
         self.width = 1 + max((col for _, col in self.places), default=0)
+        self.text = {cell: clean(cell.text) for cell in table.cells}
 
 
-def _holds_in(rule: CellRule, table: Table, clean: Callable[[str], str]) -> bool:
-    grid = _Grid(table)
+@lru_cache(maxsize=2)
+def _grids(markdown: str, clean: Callable[[str], str]) -> tuple[_Grid, ...]:
+    """Kept for the next rule, which is mostly one of the same page."""
+    return tuple(_Grid(table, clean) for table in tables_in(markdown, rule_needed=False))
+
+
+def _holds_in(rule: CellRule, grid: _Grid) -> bool:
     return any(
         all(
-            any(_alike(wanted, clean(cell.text), rule.max_diffs) for cell in near)
-            for wanted, near in (
-                (text, _towards(grid, start, direction)) for direction, text in rule.neighbours
+            any(
+                _alike(wanted, grid.text[cell], rule.max_diffs)
+                for cell in _towards(grid, start, direction)
             )
+            for direction, wanted in rule.neighbours
         )
-        for start in table.cells
-        if _alike(rule.cell, clean(start.text), rule.max_diffs)
+        for start in grid.cells
+        if _alike(rule.cell, grid.text[start], rule.max_diffs)
     )
 
 
@@ -69,16 +78,17 @@ def _next_cells(grid: _Grid, start: Cell, direction: str) -> list[Cell]:
     """The first cells met in a direction from each place that `start` covers on that side."""
     rows = range(start.row, start.row + start.rowspan)
     cols = range(start.col, start.col + start.colspan)
-    lines: dict[str, list[list[tuple[int, int]]]] = {
-        "up": [[(r, c) for r in range(start.row - 1, -1, -1)] for c in cols],
-        "down": [[(r, c) for r in range(rows.stop, grid.height)] for c in cols],
-        "left": [[(r, c) for c in range(start.col - 1, -1, -1)] for r in rows],
-        "right": [[(r, c) for c in range(cols.stop, grid.width)] for r in rows],
-    }
-    met = (
-        next((grid.places[p] for p in line if p in grid.places), None) for line in lines[direction]
-    )
+    if direction in ("up", "down"):
+        way = range(rows.stop, grid.height) if direction == "down" else range(rows.start)[::-1]
+        met = [_first(grid, ((row, col) for row in way)) for col in cols]
+    else:
+        way = range(cols.stop, grid.width) if direction == "right" else range(cols.start)[::-1]
+        met = [_first(grid, ((row, col) for col in way)) for row in rows]
     return list(dict.fromkeys(cell for cell in met if cell is not None))
+
+
+def _first(grid: _Grid, places: Iterable[tuple[int, int]]) -> Cell | None:
+    return next((grid.places[place] for place in places if place in grid.places), None)
 
 
 def _headings(grid: _Grid, start: Cell, direction: str) -> list[Cell]:

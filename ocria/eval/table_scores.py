@@ -12,13 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from apted import APTED, Config
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import Indel, Levenshtein
 
 from ocria.eval.normalize import normalise, plain_from_markdown
 from ocria.eval.tables import Table
 
-MAX_EXACT_PAIRS = 90_000
-"""Node pairs up to which the exact distance is worth its time (about 1 s for 300 x 300 nodes)."""
+MAX_EXACT_PAIRS = 150_000
+"""Node pairs of a page up to which the exact distance is worth its time (about 1 s)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +59,8 @@ def teds(truth: Table, found: Table, *, structure_only: bool = False) -> float:
 
 def table_distance(truth: Table, found: Table, *, structure_only: bool = False) -> float:
     """Tree edit distance; for big tables an upper bound that maps whole rows onto rows."""
-    if _num_nodes(truth) * _num_nodes(found) > MAX_EXACT_PAIRS:
-        return _row_distance(truth, found, structure_only)
+    if _num_pairs(truth, found) > MAX_EXACT_PAIRS:
+        return row_distance(truth, found, structure_only=structure_only)
     trees = _tree(truth, structure_only), _tree(found, structure_only)
     return float(APTED(*trees, _Costs()).compute_edit_distance())
 
@@ -82,19 +82,18 @@ def teds_of_page(
 
 
 def score_tables(truth: tuple[Table, ...], found: tuple[Table, ...]) -> TableScores:
-    """Pair each table of the truth with the most similar unused one, best pairs first."""
-    pairs = sorted(
-        ((teds(a, b), i, j) for i, a in enumerate(truth) for j, b in enumerate(found)),
-        key=lambda pair: (-pair[0], pair[1], pair[2]),
-    )
-    taken: dict[int, int] = {}
+    """Pair each table of the truth with the unused one of most similar text, then score pairs.
+
+    Small tables first: while the page's node pairs stay under MAX_EXACT_PAIRS, distances are exact.
+    """
     total = structure = 0.0
-    for similarity, i, j in pairs:
-        if i in taken or j in taken.values():
-            continue
-        taken[i] = j
-        total += similarity
-        structure += teds(truth[i], found[j], structure_only=True)
+    spent = 0
+    for a, b in sorted(_paired(truth, found), key=lambda pair: _num_pairs(*pair)):
+        spent += _num_pairs(a, b)
+        nodes = max(_num_nodes(a), _num_nodes(b))
+        measure = table_distance if spent <= MAX_EXACT_PAIRS else row_distance
+        total += max(0.0, 1.0 - measure(a, b) / nodes)
+        structure += max(0.0, 1.0 - measure(a, b, structure_only=True) / nodes)
     count = max(len(truth), 1)
     return TableScores(
         teds=total / count,
@@ -102,6 +101,29 @@ def score_tables(truth: tuple[Table, ...], found: tuple[Table, ...]) -> TableSco
         num_truth=len(truth),
         num_found=len(found),
     )
+
+
+def _paired(truth: tuple[Table, ...], found: tuple[Table, ...]) -> list[tuple[Table, Table]]:
+    left = ["\t".join(cell.text for cell in table.cells) for table in truth]
+    right = ["\t".join(cell.text for cell in table.cells) for table in found]
+    ranked = sorted(
+        (-Indel.normalized_similarity(a, b), i, j)
+        for i, a in enumerate(left)
+        for j, b in enumerate(right)
+    )
+    used_left: set[int] = set()
+    used_right: set[int] = set()
+    pairs = []
+    for _, i, j in ranked:
+        if i not in used_left and j not in used_right:
+            used_left.add(i)
+            used_right.add(j)
+            pairs.append((truth[i], found[j]))
+    return pairs
+
+
+def _num_pairs(truth: Table, found: Table) -> int:
+    return _num_nodes(truth) * _num_nodes(found)
 
 
 def cell_text(text: str) -> str:
@@ -125,8 +147,8 @@ def _tree(table: Table, structure_only: bool) -> _Node:
     return root
 
 
-def _row_distance(truth: Table, found: Table, structure_only: bool) -> float:
-    """Rows are aligned as units; cells of aligned rows are equal or cost 1.
+def row_distance(truth: Table, found: Table, *, structure_only: bool = False) -> float:
+    """Upper bound of the tree distance: rows are mapped as units, cells are equal or cost 1.
 
     Every such mapping is also a tree edit, so the exact distance is never larger.
     """

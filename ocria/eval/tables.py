@@ -6,7 +6,6 @@ import html
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html.parser import HTMLParser
 
 MAX_SPAN = 200
 """A larger span is a reading error, and would make the grid as large as the number says."""
@@ -95,6 +94,10 @@ def tables_in(markdown: str, *, rule_needed: bool = True) -> tuple[Table, ...]:
 
 
 _HTML_TABLE = re.compile(r"<table\b.*?(?:</table\s*>|\Z)", re.IGNORECASE | re.DOTALL)
+_TABLE_TAG = re.compile(r"<(/?)(table|thead|tbody|tfoot|tr|td|th)\b([^<>]*)>", re.IGNORECASE)
+_SPAN = re.compile(r"""\b(rowspan|colspan)\s*=\s*["']?\s*(-?\w+)""", re.IGNORECASE)
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _RULE = re.compile(r"^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)*[ \t]*:?-+:?[ \t]*\|?[ \t]*$")
 _PIPE = re.compile(r"(?<!\\)\|")
 
@@ -102,65 +105,41 @@ _PIPE = re.compile(r"(?<!\\)\|")
 def _html_tables(markdown: str) -> list[tuple[int, Table]]:
     found = []
     for match in _HTML_TABLE.finditer(markdown):
-        reader = _TableReader()
-        reader.feed(match.group())
-        reader.close()
-        found.append((match.start(), place_cells(reader.finished_rows())))
+        found.append((match.start(), place_cells(_html_rows(match.group()))))
     return [(start, table) for start, table in found if table.cells]
 
 
-class _TableReader(HTMLParser):
-    """Collects rows of cells; a table inside a cell gives that cell its text only."""
+def _html_rows(markup: str) -> list[list[LooseCell]]:
+    """Rows of cells. Tags of other kinds are dropped; a cell may be left open, as HTML allows.
 
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self._rows: list[list[LooseCell]] = []
-        self._text: list[str] | None = None
-        self._spans = (1, 1)
-        self._heading = False
-        self._in_head = False
+    Not html.parser: it takes quadratic time over tags that never end.
+    """
+    rows: list[list[LooseCell]] = []
+    head = False
+    tags = list(_TABLE_TAG.finditer(markup))
+    ends = [*(tag.start() for tag in tags[1:]), len(markup)]
+    for tag, end in zip(tags, ends if tags else (), strict=True):
+        closes, name = bool(tag.group(1)), tag.group(2).lower()
+        if name in ("thead", "tbody"):
+            head = name == "thead" and not closes
+        elif name == "tr" and not closes:
+            rows.append([])
+        elif name in ("td", "th") and not closes:
+            rows = rows or [[]]
+            text = markup[tag.end() : end]
+            rows[-1].append(_html_cell(text, tag.group(3), head or name == "th"))
+    return rows
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("thead", "tbody"):
-            self._in_head = tag == "thead"
-        elif tag == "tr":
-            self._end_cell()
-            self._rows.append([])
-        elif tag in ("td", "th"):
-            self._end_cell()
-            given = dict(attrs)
-            self._text = []
-            self._spans = (_span(given.get("rowspan")), _span(given.get("colspan")))
-            self._heading = tag == "th" or self._in_head
-        elif tag == "br" and self._text is not None:
-            self._text.append(" ")
 
-    def handle_endtag(self, tag: str) -> None:
-        if tag in ("td", "th", "tr", "table"):
-            self._end_cell()
-        elif tag == "thead":
-            self._in_head = False
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text.append(data)
-
-    def finished_rows(self) -> list[list[LooseCell]]:
-        """The rows read so far, a cell left open included."""
-        self._end_cell()
-        return self._rows
-
-    def _end_cell(self) -> None:
-        if self._text is None:
-            return
-        if not self._rows:
-            self._rows.append([])
-        text = " ".join("".join(self._text).split())
-        rowspan, colspan = self._spans
-        self._rows[-1].append(
-            LooseCell(text=text, rowspan=rowspan, colspan=colspan, heading=self._heading)
-        )
-        self._text = None
+def _html_cell(markup: str, attributes: str, heading: bool) -> LooseCell:
+    spans = {name.lower(): value for name, value in _SPAN.findall(attributes)}
+    text = _TAG.sub("", _BREAK.sub(" ", markup))
+    return LooseCell(
+        text=" ".join(html.unescape(text).split()),
+        rowspan=_span(spans.get("rowspan")),
+        colspan=_span(spans.get("colspan")),
+        heading=heading,
+    )
 
 
 def _span(value: str | None) -> int:
