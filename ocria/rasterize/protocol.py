@@ -3,8 +3,8 @@
 The parent sends one `OpenRequest`, then any number of page requests, each answered in order.
 A worker answers with the result, or with the `OcriaError` that explains its absence. Pixels
 follow their `RenderReply` as one raw frame, so that megabytes are not pickled. The parent ends
-a worker by closing the channel. A new question about a page is a new request class, handled
-by `worker.answer`.
+a worker by closing the channel. A new question about a page is a new request class and a new
+method of `worker.PageSource`.
 """
 
 import pickle

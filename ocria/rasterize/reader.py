@@ -42,6 +42,9 @@ def open_document(
         PasswordError: encrypted, and the password is missing or wrong.
         InputError: missing, a folder, unreadable, empty, damaged, or not a document.
     """
+    if isinstance(source, Path) and source.is_fifo():
+        # A pipe gives its bytes once; workers may have to open the document again.
+        source = source.read_bytes()
     head = source[:HEAD_BYTES] if isinstance(source, bytes) else _head(source, name)
     request = OpenRequest(
         source=source if isinstance(source, bytes) else source.absolute(),
@@ -124,9 +127,15 @@ class DocumentReader:
             return worker.answer(number, self._page_timeout_s)
         except PageError as error:
             return PageFailed(number=number, code=error.code, message=str(error))
+        except InputError as error:
+            # The worker before this one crashed, and its successor finds the file changed.
+            worker.kill()
+            message = f"the document could not be opened again: {error}"
+            return PageFailed(number=number, code="page_broken", message=message)
         except TimeoutError:
             worker.kill()
-            message = f"not done after {self._page_timeout_s:g} s; give it more with --timeout"
+            limit_s = self._page_timeout_s or OPEN_TIMEOUT_S
+            message = f"not done after {limit_s:g} s; give it more with --timeout"
             return PageFailed(number=number, code="timeout", message=message)
         except WorkerDied as death:
             worker.kill()

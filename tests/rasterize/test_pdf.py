@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from ocria.errors import InputError, PasswordError
 from ocria.rasterize import PageFailed, PageImage, open_document
@@ -132,6 +135,36 @@ def test_odd_names(make_pdf, target, tmp_path, name):
     path = tmp_path / name
     path.write_bytes(make_pdf(A4))
     assert isinstance(read(path, target)[0], PageImage)
+
+
+def test_a_named_pipe(make_pdf, target, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[make_pdf(A4)])
+    writer.start()
+    (page,) = read(path, target)
+    writer.join()
+    assert black_quarter(page) == "top left"
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(data=st.data())
+def test_damaged_bytes_give_pages_or_an_input_error(make_pdf, target, data):
+    pdf = bytearray(make_pdf(A4, A4))
+    place = st.integers(0, len(pdf) - 1)
+    for at, byte in data.draw(st.lists(st.tuples(place, st.integers(0, 255)), max_size=12)):
+        pdf[at] = byte
+    try:
+        pages = read(bytes(pdf[: data.draw(place) + 1]), target)
+    except InputError as error:
+        assert error.hint
+        return
+    assert [page.number for page in pages] == list(range(1, len(pages) + 1))
 
 
 def test_the_current_folder_may_change_before_a_restart(make_pdf, target, tmp_path, monkeypatch):

@@ -102,6 +102,16 @@ def test_a_killed_worker_is_replaced(five_pages, target):
     assert "SIGKILL" in pages[0].message
 
 
+def test_a_file_that_vanishes_costs_pages_not_the_run(five_pages, trouble, tmp_path):
+    path = tmp_path / "x.pdf"
+    path.write_bytes(five_pages)
+    with open_document(path, **OPTIONS) as document:
+        path.unlink()
+        pages = list(document.pages([1, 2, 3], trouble("crash", 200)))
+    assert [type(page) for page in pages] == [PageImage, PageFailed, PageFailed]
+    assert "could not be opened again" in pages[2].message
+
+
 def test_workers_write_nowhere(five_pages, trouble, capfd):
     with open_document(five_pages, **OPTIONS) as document:
         assert len(list(document.pages([1, 2, 3], trouble("noise", 200)))) == 3
