@@ -3,7 +3,6 @@
 from ocria.output.decoded import DecodedText, PageBlocks, PageGeometry, mean_probability
 from ocria.output.markdown import page_markdown
 from ocria.output.page_blocks import build_page_blocks
-from ocria.output.settings import result_settings
 from ocria.output.writer import Format, Writer, open_writer, render
 
 __all__ = [
@@ -17,5 +16,4 @@ __all__ = [
     "open_writer",
     "page_markdown",
     "render",
-    "result_settings",
 ]

@@ -11,9 +11,14 @@ from typing import Literal, NamedTuple
 Mark = Literal["text", "strong", "emphasis", "code", "formula"]
 
 # Dollars follow Pandoc's rule, so that prices stay prices: no space inside, no digit after.
+# A word may go on after bold, but bold cannot begin inside one, so that `x**2` stays a power.
 _MARKS: tuple[tuple[Mark, str], ...] = (
     ("formula", r"(?<![\\$])\$(?P<formula_body>[^\s$](?:[^$\n]*[^\s$\\])?)\$(?![\d$])"),
-    ("strong", r"(?<![\w*\\])\*\*(?!\s)(?P<strong_body>(?:[^*\\\n]|\\.)+)(?<!\s)\*\*(?![\w*])"),
+    (
+        "strong",
+        r"(?<![\w*\\])\*\*(?!\s)(?P<strong_body>(?:[^*\\\n]|\\.)+)"
+        r"(?:(?<!\s)\*\*(?![\w*])|(?<=[^\W_])\*\*(?!\*))",
+    ),
     ("emphasis", r"(?<![\w*\\])\*(?!\s)(?P<emphasis_body>(?:[^*\\\n]|\\.)+)(?<!\s)\*(?![\w*])"),
 )
 _MARK = re.compile("|".join(f"(?P<{mark}>{pattern})" for mark, pattern in _MARKS))

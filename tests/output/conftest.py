@@ -17,8 +17,7 @@ from ocria.document import (
     PageStats,
     Source,
 )
-from ocria.options import ParseOptions
-from ocria.output import DecodedText, PageGeometry, build_page_blocks, result_settings
+from ocria.output import DecodedText, PageGeometry, build_page_blocks
 
 # A slow or busy machine is no reason to fail, and a failure must come again.
 settings.register_profile("ocria", deadline=None, derandomize=True)
@@ -102,7 +101,7 @@ def generator() -> Generator:
     return Generator(
         ocria="0.1.0",
         model=ModelInfo(name="ocria-nano", digest="sha256:" + "cd" * 32, precision="nvfp4"),
-        settings=result_settings(ParseOptions(max_tokens=8192, max_pixels=1_000_000)),
+        settings={"max_tokens": 8192, "dpi": "auto"},
     )
 
 

@@ -54,7 +54,7 @@ def decoded_texts(draw: st.DrawFn) -> DecodedText:
 SIZES = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(
     decoded=decoded_texts(), width=SIZES, height=SIZES, rotation=st.sampled_from([0, 90, 180, 270])
 )

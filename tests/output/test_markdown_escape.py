@@ -58,6 +58,7 @@ INLINE = {f"<{slash}{tag}>" for slash in ("", "/") for tag in ("strong", "em", "
 @example("```\n<script>\n```")
 @example("\\`x` <b> `y`")
 @example("*:*")
+@example("**Note**s x**2 + y**2 **a.**b")
 @example("[`]:()`")
 @example("[1\n]:1")
 @example("```**1**\n```")
