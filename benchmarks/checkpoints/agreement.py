@@ -1,0 +1,175 @@
+"""Does a quantised checkpoint read like its parent? Agreement and error rate on real pages.
+
+    python benchmarks/checkpoints/agreement.py PARENT CHILD DATASET --pages 20 --out rows.csv
+
+Both read each page greedily; the error rate is the character error rate after `ocria eval`'s
+normalisation, clipped at 1 a page. The parent's tokens are also forced through both models, 32 a
+pass: the agreement is the share of places where both would write the same next token. Pages are
+spread evenly over the dataset's text sets; nothing is tuned on them.
+"""
+
+import argparse
+import csv
+import statistics
+import sys
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import torch
+
+from ocria.document import Page
+from ocria.engine import Engine, EngineConfig, Request
+from ocria.engine.state import StatePool
+from ocria.eval.datasets import load_dataset
+from ocria.eval.engines import PageImage
+from ocria.eval.items import RANKED_ORIGINS, Item
+from ocria.eval.page_images import page_images
+from ocria.eval.text_scores import score_text
+from ocria.models.base import WINDOW, ImagePatches
+from ocria.models.device import resolve_device
+from ocria.models.registry import LoadedModel, load
+from ocria.output import DecodedText, PageGeometry, build_page_blocks
+from ocria.output.markdown import page_markdown
+from ocria.vision import PreprocessorConfig, page_patches
+
+DPI = 150
+MAX_TOKENS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One page. Rates are 0..1."""
+
+    page: str
+    num_tokens: int
+    agreement: float
+    parent_cer: float
+    child_cer: float
+
+
+class Subject:
+    """A checkpoint under comparison."""
+
+    def __init__(self, folder: Path, device: torch.device) -> None:
+        self.model: LoadedModel = load(folder, device=device)
+        self.preprocessor = PreprocessorConfig.from_folder(folder)
+        tokens = self.model.tokens
+        self.forbidden = torch.tensor(sorted(tokens.suppressed_ids), device=device)
+        positions = self.preprocessor.max_pixels // 1024 + 64 + MAX_TOKENS + WINDOW
+        config = EngineConfig(
+            stop_ids=tokens.stop_ids,
+            forbidden_ids=tokens.suppressed_ids,
+            max_positions=positions,
+        )
+        self.engine = Engine(self.model.target, config)
+        self.pool = StatePool(self.model.target, num_slots=1, max_positions=positions)
+
+    def request(self, page: PageImage) -> Request:
+        """What the engine is asked for a page's pixels."""
+        import numpy as np
+
+        patches = page_patches(np.asarray(page.image), self.preprocessor)
+        merge = self.preprocessor.merge_size
+        return Request(
+            prompt=self.model.tokens.prompt.fill(patches.grid_h // merge, patches.grid_w // merge),
+            image=ImagePatches(torch.from_numpy(patches.values), patches.grid_h, patches.grid_w),
+            max_tokens=MAX_TOKENS,
+        )
+
+    def markdown(self, token_ids: tuple[int, ...]) -> str:
+        """The page's Markdown, as `ocria parse` writes it."""
+        spelling = self.model.tokenizer.spell(token_ids)
+        decoded = DecodedText(text=spelling.text, special_spans=spelling.special_spans)
+        blocks = build_page_blocks(decoded, PageGeometry(number=1, width_pt=612, height_pt=792))
+        page = Page(number=1, width_pt=612, height_pt=792, status="ok", blocks=blocks.blocks)
+        return page_markdown(page)
+
+    def next_tokens(self, request: Request, token_ids: tuple[int, ...]) -> list[int]:
+        """What it would write at each place of a page that another model has written."""
+        target, image = self.model.target, request.image
+        assert image is not None, "pages have pictures"
+        slot, state = self.pool.acquire()
+        logits = [target.prefill(state, request.prompt, target.encode_image(image))[None]]
+        self.pool.commit_prompt(state, len(request.prompt.token_ids))
+        for start in range(0, len(token_ids), WINDOW):
+            window = list(token_ids[start : start + WINDOW])
+            logits.append(target.verify(state, window))
+            self.pool.commit(state, len(window))
+        self.pool.release(slot)
+        allowed = torch.cat(logits).index_fill(-1, self.forbidden, -torch.inf)
+        return allowed.argmax(-1).tolist()
+
+
+def compare(parent: Subject, child: Subject, item: Item, page: PageImage) -> Row:
+    """Reads one page with both."""
+    request = parent.request(page)
+    written = parent.engine.run(request).token_ids
+    rewritten = child.engine.run(child.request(page)).token_ids
+    pairs = zip(
+        parent.next_tokens(request, written), child.next_tokens(request, written), strict=True
+    )
+    same = [ours == theirs for ours, theirs in pairs]
+    assert item.truth is not None and item.truth.text is not None, "only items with text are read"
+
+    def cer(subject: Subject, token_ids: tuple[int, ...]) -> float:
+        text = subject.markdown(token_ids)
+        return score_text(item.truth.text, text, truth_is_markdown=item.truth.is_markdown).cer
+
+    return Row(
+        page=f"{item.name}#{page.number}",
+        num_tokens=len(written),
+        agreement=round(sum(same) / len(same), 5),
+        parent_cer=round(cer(parent, written), 5),
+        child_cer=round(cer(child, rewritten), 5),
+    )
+
+
+def chosen(dataset: Path, num_pages: int) -> list[Item]:
+    """Items of one page with ranked text, spread over the dataset."""
+    items = [
+        item
+        for item in load_dataset(dataset).items
+        if item.truth is not None
+        and item.truth.text
+        and item.truth_origin in RANKED_ORIGINS
+        and item.metric in ("text", "markdown")
+        and (item.pages is None or len(item.pages) == 1)
+    ]
+    return [items[n * len(items) // num_pages] for n in range(min(num_pages, len(items)))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("parent", type=Path)
+    parser.add_argument("child", type=Path)
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("--pages", type=int, default=20)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    device = resolve_device(arguments.device)
+    parent, child = Subject(arguments.parent, device), Subject(arguments.child, device)
+    rows = []
+    with arguments.out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
+        writer.writeheader()
+        for item in chosen(arguments.dataset, arguments.pages):
+            page = next(iter(page_images(item.path, item.pages, dpi=DPI)))
+            if not isinstance(page, PageImage):
+                print(f"{item.name}: {page.reason}", file=sys.stderr)
+                continue
+            rows.append(compare(parent, child, item, page))
+            writer.writerow(asdict(rows[-1]))
+            file.flush()
+            print(rows[-1], file=sys.stderr)
+    tokens = sum(row.num_tokens for row in rows)
+    print(
+        f"pages {len(rows)}, tokens {tokens}, agreement "
+        f"{sum(row.agreement * row.num_tokens for row in rows) / tokens:.4f}, median CER parent "
+        f"{statistics.median(row.parent_cer for row in rows):.4f} child "
+        f"{statistics.median(row.child_cer for row in rows):.4f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
