@@ -7,6 +7,9 @@ S[n+1] = M[n] S[n] + K[n], one matrix product a chunk (Yang et al. 2024, "Gated 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -82,6 +85,53 @@ def unit_lower_inverse(lower: Tensor) -> Tensor:
     return blocks.reshape(*lead, size, size)
 
 
+def within_chunks(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, b: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """All that a chunk can say without its incoming state.
+
+    q, k, v [G, C, D]; g (log decay) and b (strength) [G, C]. One leading axis, so that a compiler
+    has a single unknown size to reason about.
+    """
+    depth = q.shape[-1]
+    q = F.normalize(q.float(), dim=-1) * depth**-0.5
+    k = F.normalize(k.float(), dim=-1)
+    g = g.cumsum(-1)
+    mask = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=q.device).tril()
+    fade = (g[:, :, None] - g[:, None, :]).masked_fill(~mask, -1e9).exp()
+    weighted = k * b[..., None]
+    inverse = unit_lower_inverse(((weighted @ k.mT) * fade).tril(-1))
+    sources = torch.cat([v.float() * b[..., None], weighted * g.exp()[..., None]], -1)
+    written, erased = (inverse @ sources).split([v.shape[-1], depth], -1)
+    last = g[:, -1:]
+    kept = (k * (last - g).exp()[..., None]).mT
+    identity = torch.eye(depth, device=q.device, dtype=q.dtype) * last.exp()[..., None]
+    steps, inputs = identity - kept @ erased, kept @ written
+    return steps, inputs, written, erased, q * g.exp()[..., None], (q @ k.mT) * fade
+
+
+def across_chunks(
+    written: Tensor, erased: Tensor, query: Tensor, scores: Tensor, before: Tensor
+) -> Tensor:
+    """Outputs [G, C, V] once the state before each chunk [G, D, V] is known."""
+    return query @ before + scores @ (written - erased @ before)
+
+
+@dataclass
+class DeltaPieces:
+    """The two halves of the rule, replaceable by compiled ones."""
+
+    within: Callable[..., tuple[Tensor, ...]] = within_chunks
+    across: Callable[..., Tensor] = across_chunks
+
+    def compile(self) -> None:
+        self.within = torch.compile(within_chunks, dynamic=True)
+        self.across = torch.compile(across_chunks, dynamic=True)
+
+
+PIECES = DeltaPieces()
+
+
 def chunked_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, decay: Tensor, beta: Tensor
 ) -> tuple[Tensor, Tensor]:
@@ -90,29 +140,18 @@ def chunked_delta_rule(
     query, key [B, T, H, D] not yet normalised; value [B, T, H, V]; decay (log) and beta
     [B, T, H]. T must be a multiple of 64.
     """
-    batch, _, heads, depth = query.shape
+    batch, length, heads, _ = query.shape
+    count = length // CHUNK
 
-    def chunks(x: Tensor) -> Tensor:  # [B, T, H, D] -> [B, H, N, C, D]
-        return x.float().unflatten(1, (-1, CHUNK)).permute(0, 3, 1, 2, 4)
+    def chunks(x: Tensor) -> Tensor:  # [B, T, H, ...] -> [G, C, ...]
+        split = x.view(batch, count, CHUNK, *x.shape[2:]).movedim(3, 1)
+        return split.reshape(batch * heads * count, CHUNK, *x.shape[3:])
 
-    q = F.normalize(chunks(query), dim=-1) * depth**-0.5
-    k = F.normalize(chunks(key), dim=-1)
-    v = chunks(value)
-    g = chunks(decay[..., None])[..., 0].cumsum(-1)
-    b = chunks(beta[..., None])
-    mask = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=q.device).tril()
-    fade = (g[..., :, None] - g[..., None, :]).masked_fill(~mask, -1e9).exp()
-    weighted = k * b
-    inverse = unit_lower_inverse(((weighted @ k.mT) * fade).tril(-1))
-    solved = inverse @ torch.cat([v * b, weighted * g.exp()[..., None]], -1)
-    new, old = solved.split([v.shape[-1], depth], -1)
-    last = g[..., -1:]
-    kept = (k * (last - g).exp()[..., None]).mT
-    identity = torch.eye(depth, device=q.device, dtype=q.dtype) * last.exp()[..., None]
-    steps = (identity - kept @ old).flatten(0, 1)
-    states = scan_states(steps.contiguous(), (kept @ new).flatten(0, 1).contiguous())
-    states = states.unflatten(0, (batch, heads))
-    before = states[:, :, :-1]
-    written = new - old @ before
-    out = (q * g.exp()[..., None]) @ before + ((q @ k.mT) * fade) @ written
-    return out.permute(0, 2, 3, 1, 4).flatten(1, 2), states[:, :, -1]
+    parts = PIECES.within(*(chunks(x) for x in (query, key, value, decay, beta)))
+    steps, inputs, written, erased, weighted, scores = parts
+    by_row = (batch * heads, count)
+    states = scan_states(steps.unflatten(0, by_row), inputs.unflatten(0, by_row))
+    before = states[:, :-1].flatten(0, 1)
+    out = PIECES.across(written, erased, weighted, scores, before)
+    out = out.view(batch, heads, count, CHUNK, -1).permute(0, 2, 3, 1, 4)
+    return out.reshape(batch, length, heads, -1), states[:, -1].unflatten(0, (batch, heads))

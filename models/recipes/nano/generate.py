@@ -19,19 +19,15 @@ Cache = tuple[Tensor, Tensor]
 def _prefill_delta(mixer: DeltaMixer, x: Tensor) -> tuple[Tensor, Cache]:
     """Output [B, S, D] and cache: last convolution inputs, state [B, H, D, V]."""
     length = x.shape[1]
-    inputs = mixer.in_proj_qkv(x)
-    padded = F.pad(inputs, (0, 0, mixer.g.conv - 1, 0))
-    weight = mixer.conv1d.to(inputs.dtype)
-    mixed = F.silu(sum(padded[:, i : i + length] * weight[:, i] for i in range(mixer.g.conv)))
-    heads = (3, mixer.g.linear_heads, mixer.g.linear_width)
-    decay, beta = mixer.rates(x)
+    *parts, decay, beta = mixer.project(x)
+    window = F.pad(mixer.in_proj_qkv(x), (0, 0, mixer.g.conv - 1, 0))[:, length:]
     # Padding with zero decay and zero strength leaves the state as it was.
     extra = -length % CHUNK
-    q, k, v = (F.pad(t, (0, 0, 0, 0, 0, extra)) for t in mixed.unflatten(-1, heads).unbind(2))
+    q, k, v = (F.pad(t, (0, 0, 0, 0, 0, extra)) for t in parts)
     decay, beta = (F.pad(t, (0, 0, 0, extra)) for t in (decay, beta))
     with torch.autocast(x.device.type, enabled=False):
         out, state = chunked_delta_rule(q, k, v, decay, beta)
-    return mixer.finish(out[:, :length], x), (padded[:, length:], state)
+    return mixer.finish(out[:, :length], x), (window, state)
 
 
 def _step_delta(mixer: DeltaMixer, x: Tensor, cache: Cache) -> tuple[Tensor, Cache]:

@@ -187,18 +187,19 @@ class DeltaMixer(nn.Module):
         normed = F.rms_norm(mixed, (self.g.linear_width,), self.norm.to(mixed.dtype), 1e-6)
         return self.out_proj((normed * gate).flatten(-2).to(x.dtype))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Query, key, value [B, S, H, d] after the convolution, log decay, strength [B, S, H]."""
         length = x.shape[1]
-        mixed_in = self.in_proj_qkv(x)
-        padded = F.pad(mixed_in, (0, 0, self.g.conv - 1, 0))
-        weight = self.conv1d.to(mixed_in.dtype)
-        taps = [padded[:, i : i + length] * weight[:, i] for i in range(self.g.conv)]
+        inputs = self.in_proj_qkv(x)
+        padded = F.pad(inputs, (0, 0, self.g.conv - 1, 0))
+        weight = self.conv1d.to(inputs.dtype)
+        mixed = padded[:, :length] * weight[:, 0]
+        for i in range(1, self.g.conv):
+            mixed = mixed + padded[:, i : i + length] * weight[:, i]
         heads = (3, self.g.linear_heads, self.g.linear_width)
-        q, k, v = F.silu(sum(taps)).unflatten(-1, heads).unbind(2)
+        q, k, v = F.silu(mixed).unflatten(-1, heads).unbind(2)
         decay, beta = self.rates(x)
-        with torch.autocast(x.device.type, enabled=False):
-            out, _ = chunked_delta_rule(q, k, v, decay, beta)
-        return self.finish(out, x)
+        return q, k, v, decay, beta
 
 
 class GatedAttention(nn.Module):
@@ -259,10 +260,36 @@ class Layer(nn.Module):
             self.linear_attn = DeltaMixer(g)
         self.mlp = MLP(g)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def enter(self, x: Tensor) -> tuple[Tensor, ...]:
+        """The delta mixer's inputs, and the normed stream for its gate."""
         h = self.input_layernorm(x)
-        x = x + (self.self_attn(h, cos, sin) if self.full else self.linear_attn(h))
+        return *self.linear_attn.project(h), h
+
+    def leave(self, x: Tensor, mixed: Tensor, h: Tensor) -> Tensor:
+        """Gates and adds the delta mixer's output, then the MLP."""
+        x = x + self.linear_attn.finish(mixed, h)
         return x + self.mlp(self.post_attention_layernorm(x))
+
+    def attend(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """The whole of a full attention layer."""
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+    def compile_pieces(self) -> None:
+        """Compiles all but the scan between chunks, for any batch and length."""
+        if self.full:
+            self.attend = torch.compile(self.attend, dynamic=True)  # type: ignore[method-assign]
+        else:
+            self.enter = torch.compile(self.enter, dynamic=True)  # type: ignore[method-assign]
+            self.leave = torch.compile(self.leave, dynamic=True)  # type: ignore[method-assign]
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        if self.full:
+            return self.attend(x, cos, sin)
+        *inputs, h = self.enter(x)
+        with torch.autocast(x.device.type, enabled=False):
+            mixed, _ = chunked_delta_rule(*inputs)
+        return self.leave(x, mixed, h)
 
 
 class Reader(nn.Module):

@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from .batches import Batch, Batches, Source
+from .delta import PIECES
 from .layout import Folder, load_reader
 from .model import Reader
 from .optimiser import Optimiser, Rates
@@ -34,7 +35,7 @@ from .vocabulary import IMAGE, LAST_USED, MASK, PAD
 class Plan:
     """One training run. Times in seconds; `spent_s` is what earlier calls of the run took."""
 
-    start: Path
+    base: Path
     out: Path
     corpus: Path
     fonts: Path
@@ -104,15 +105,18 @@ class Run:
         torch.manual_seed(plan.seed)
         torch.set_float32_matmul_precision("high")
         tokenizer = Tokenizer.from_file(str(plan.tokenizer))
-        self.model: Reader = load_reader(Folder(path=plan.start), tokenizer).to(rank.device)
+        self.model: Reader = load_reader(Folder(path=plan.base), tokenizer).to(rank.device)
         self.optimiser = Optimiser(self.model, Rates(peak=plan.peak))
         self.masters: Masters | None = None
         self.step = self.skipped = self.pages = 0
         self.spent_s = 0.0
         self._resume()
         if plan.compile:
-            for block in (*self.model.visual.blocks, *self.model.layers):
+            PIECES.compile()
+            for block in self.model.visual.blocks:
                 block.compile(dynamic=True)
+            for layer in self.model.layers:
+                layer.compile_pieces()
         self.banned = torch.tensor(
             [PAD, IMAGE, IMAGE + 1, MASK, *range(LAST_USED + 1, self.model.g.rows)],
             device=rank.device,
@@ -267,7 +271,7 @@ def plan_from_arguments() -> Plan:
         if item.type == "bool":
             parser.add_argument(name, action=argparse.BooleanOptionalAction, default=item.default)
         else:
-            required = item.name in ("start", "out", "corpus", "fonts", "tokenizer", "total_s", "stop_s")
+            required = item.name in ("base", "out", "corpus", "fonts", "tokenizer", "total_s", "stop_s")
             default = None if required else item.default
             parser.add_argument(name, type=kinds[str(item.type)], required=required, default=default)
     return Plan(**vars(parser.parse_args()))

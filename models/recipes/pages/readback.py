@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from .blocks import Block, bare
-from .typeset import Manuscript
+from .typeset import Manuscript, Sheet
 
 Box = tuple[float, float, float, float]
 # Ink that starts this far above the line before it stands in another column.
@@ -29,6 +29,7 @@ class Patch:
     box: Box
     text: str
     last: Box
+    lines: list[Box] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +70,8 @@ def _extend(patches: list[Patch], box: Box, text: str) -> None:
         patch.box, patch.text, patch.last = _join(patch.box, box), patch.text + text, box
     else:
         patches.append(Patch(box, text, box))
+    if text:
+        patches[-1].lines.append(box)
 
 
 class _Reader:
@@ -148,6 +151,7 @@ def _placed(
 ) -> tuple[Placed, ...] | None:
     """The page's blocks in reading order, or None where the page cannot be told exactly."""
     placed: list[Placed] = []
+    lines: list[Box] = []
     told = True
     for number in sorted(patches):
         if number == 0 or number > len(manuscript.blocks):  # decoration; white is 511
@@ -158,8 +162,10 @@ def _placed(
             for part in parts:
                 shown = _part_on_page(block, number, part, done)
                 placed.append(Placed(block=shown, box=part.box))
+                lines += part.lines if block.verified else []
         except ValueError:
             told = False
+    _check_legible(placed, lines, manuscript.sheet)
     middle = manuscript.sheet.height_pt / 2
     return tuple(sorted(placed, key=lambda p: _rank(p, middle))) if told else None
 
@@ -167,8 +173,33 @@ def _placed(
 def _whole(patches: list[Patch]) -> Patch:
     whole = patches[0]
     for patch in patches[1:]:
-        whole = Patch(_join(whole.box, patch.box), whole.text + patch.text, patch.box)
+        lines = whole.lines + patch.lines
+        whole = Patch(_join(whole.box, patch.box), whole.text + patch.text, patch.box, lines)
     return whole
+
+
+def _check_legible(placed: list[Placed], lines: list[Box], sheet: Sheet) -> None:
+    """Refuses ink off the page, text over text, and blocks over blocks."""
+    for item in placed:
+        x0, y0, x1, y1 = item.box
+        if x0 < -1 or y0 < -1 or x1 > sheet.width_pt + 1 or y1 > sheet.height_pt + 1:
+            raise UnfaithfulPageError(f"{item.block.type} runs off the page")
+    written = [p.box for p in placed if p.block.type != "figure"]
+    if _covered(written) > 0.5 or _covered(lines) > 0.5:
+        raise UnfaithfulPageError("ink over ink")
+
+
+def _covered(boxes: list[Box]) -> float:
+    """The largest share of any box that another one covers."""
+    if len(boxes) < 2:
+        return 0.0
+    b = np.array(boxes)
+    width = np.minimum(b[:, None, 2], b[None, :, 2]) - np.maximum(b[:, None, 0], b[None, :, 0])
+    height = np.minimum(b[:, None, 3], b[None, :, 3]) - np.maximum(b[:, None, 1], b[None, :, 1])
+    shared = width.clip(0) * height.clip(0)
+    np.fill_diagonal(shared, 0)
+    area = (b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1])
+    return float((shared / np.maximum(area[:, None], 4.0)).max())
 
 
 def _rank(placed: Placed, middle_pt: float) -> tuple[int, float]:

@@ -61,7 +61,7 @@ def _story(
     if rng.random() < 0.25:
         figure_block(studio, rng, inner, look)
         room -= 500
-    look.fill(studio, rng, inner, room * rng.uniform(0.75, 0.95), "prose")
+    look.fill(studio, rng, inner, room * rng.uniform(0.6, 0.85), "prose")
     body = "\n".join(inner.body)
     manuscript.raw(
         f"#block(height: {height_pt:.0f}pt, width: 100%, clip: false)"
