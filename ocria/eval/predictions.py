@@ -70,8 +70,15 @@ class EngineMark:
     text_layer: bool = False
 
 
-def read_markdown(folder: Path, name: str) -> Prediction:
-    """A prediction made by anyone, `folder/<name>.md`. Raises PredictionError."""
+def read_prediction(folder: Path, name: str) -> Prediction:
+    """A kept prediction: `<name>.pages.jsonl` of a run here, else anyone's `<name>.md`.
+
+    Raises PredictionError.
+    """
+    journal = folder / f"{name}.pages.jsonl"
+    if journal.is_file():
+        _, pages = _read_journal(journal)
+        return Prediction(pages=pages)
     path = folder / f"{name}.md"
     try:
         markdown = path.read_bytes().decode("utf-8")
@@ -80,6 +87,28 @@ def read_markdown(folder: Path, name: str) -> Prediction:
     except (OSError, UnicodeDecodeError) as error:
         raise PredictionError(f"prediction {name}.md cannot be read: {error}") from error
     return Prediction(pages=(PagePrediction(number=1, markdown=markdown),))
+
+
+def read_mark(folder: Path, name: str) -> EngineMark | None:
+    """Who made a kept prediction; None where that is not written down or cannot be read."""
+    try:
+        row, _ = _read_journal(folder / f"{name}.pages.jsonl")
+        return EngineMark(**row)
+    except (PredictionError, TypeError):
+        return None
+
+
+def _read_journal(path: Path) -> tuple[dict[str, Any], tuple[PagePrediction, ...]]:
+    """Mark and pages; a last line that was cut off is left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionError(f"{path.name} cannot be read: {error}") from error
+    try:
+        rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        return (rows[0] if rows else {}), tuple(_page(row) for row in rows[1:])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise PredictionError(f"{path.name} is damaged: {error!r}") from error
 
 
 class PredictionStore:
@@ -92,23 +121,13 @@ class PredictionStore:
     def kept_pages(self, name: str) -> tuple[PagePrediction, ...]:
         """Pages that an equal engine has read before; none if another one did.
 
-        A last line that was cut off is left out. Raises PredictionError for a damaged file.
+        Raises PredictionError for a damaged file.
         """
         path = self._journal(name)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        if not path.is_file():
             return ()
-        except (OSError, UnicodeDecodeError) as error:
-            raise PredictionError(f"{path.name} cannot be read: {error}") from error
-        whole = text[: text.rfind("\n") + 1].splitlines()
-        try:
-            rows = [json.loads(line) for line in whole]
-            if not rows or rows[0] != asdict(self.mark):
-                return ()
-            return tuple(_page(row) for row in rows[1:])
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise PredictionError(f"{path.name} is damaged: {error!r}") from error
+        row, pages = _read_journal(path)
+        return pages if row == asdict(self.mark) else ()
 
     def keep(
         self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]

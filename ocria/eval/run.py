@@ -19,7 +19,8 @@ from ocria.eval.predictions import (
     Prediction,
     PredictionError,
     PredictionStore,
-    read_markdown,
+    read_mark,
+    read_prediction,
 )
 from ocria.eval.report import EngineRun, EvalReport, ScoredItem, summarise
 from ocria.eval.score import score_item
@@ -72,12 +73,15 @@ def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
     problems: list[Problem] = []
     for item in dataset.items:
         try:
-            prediction = read_markdown(options.pred, item.name)
+            prediction = read_prediction(options.pred, item.name)
         except PredictionError as error:
             problems.append(Problem(where=item.name, what=str(error)))
             continue
         scored.append(ScoredItem(score=score_item(item, prediction), prediction=prediction))
-    return summarise(options.pred.name, "", scored, problems)
+    marks = (read_mark(options.pred, item.score.item.name) for item in scored)
+    mark = next((mark for mark in marks if mark is not None), None)
+    engine = mark.engine if mark else options.pred.name
+    return summarise(engine, mark.version if mark else "", scored, problems)
 
 
 def _run_engine(name: str, dataset: Dataset, options: EvalOptions, notify: Notify) -> EngineRun:

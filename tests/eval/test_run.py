@@ -158,6 +158,15 @@ def test_existing_markdown_is_scored(dataset: Path, tmp_path: Path) -> None:
     assert "no prediction" in named["greys/30.png"]
 
 
+def test_a_folder_of_kept_predictions_brings_its_times(dataset: Path) -> None:
+    use(Echo())
+    whole = json.loads(evaluate(options(dataset)).as_json_line())
+    kept = EvalOptions(dataset=dataset, pred=dataset.parent / "work/echo")
+    again = json.loads(evaluate(kept).as_json_line())
+    assert again == whole
+    assert (again["engine"], again["version"], again["seconds_per_page"]) == ("echo", "1", 0.5)
+
+
 def test_machine_made_truth_is_left_out_of_the_overall(dataset: Path) -> None:
     index = dataset / "index.jsonl"
     rows = [json.loads(line) for line in index.read_text().splitlines()]

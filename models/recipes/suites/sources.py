@@ -55,10 +55,15 @@ class Sources:
     def _texts(self, files: str, lang: str) -> list[str]:
         key = (files, lang)
         if key not in self._cache:
+            documents = (
+                json.loads(line)
+                for path in sorted(self.corpus.glob(files))
+                for line in path.read_text(encoding="utf-8").split("\n")
+                if line
+            )
             self._cache[key] = [
                 document["text"]
-                for path in sorted(self.corpus.glob(files))
-                for document in map(json.loads, path.open(encoding="utf-8"))
+                for document in documents
                 if document["lang"] == lang and is_held_out(document["id"])
             ]
         return self._cache[key]

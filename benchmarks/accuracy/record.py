@@ -1,0 +1,56 @@
+"""Writes the figures of kept predictions as files to commit: numbers alone, no text.
+
+    python benchmarks/accuracy/record.py DATASET PREDICTIONS OUT
+
+PREDICTIONS is one engine's folder of an `ocria eval --work` run. OUT/<dataset>-<engine>.csv gets a
+row a document, OUT/<dataset>-<engine>.json the JSON line of `ocria eval` with date and machine.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ocria.eval import EvalOptions, evaluate
+from ocria.eval.figures import METRICS
+from ocria.eval.score import ItemScore
+
+
+def main(dataset: Path, predictions: Path, out: Path) -> None:
+    """Score and write both files."""
+    report = evaluate(EvalOptions(dataset=dataset, pred=predictions))
+    (run,) = report.runs
+    out.mkdir(parents=True, exist_ok=True)
+    stem = f"{dataset.name}-{run.engine}"
+    with (out / f"{stem}.csv").open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        names = [metric.name for metric in METRICS]
+        writer.writerow(["document", "truth_origin", "pages", "looping", *names, "seconds"])
+        writer.writerows(_row(item.score) for item in run.items)
+    row = json.loads(report.as_json_line())
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
+    row.update(date=datetime.now(UTC).date().isoformat(), machine=machine)
+    (out / f"{stem}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
+
+
+def _row(score: ItemScore) -> list[str | int]:
+    values = [getattr(score, metric.name) for metric in METRICS]
+    return [
+        score.item.name,
+        score.item.truth_origin,
+        score.pages,
+        int(score.looping),
+        *("" if value is None else f"{value:.4f}" for value in values),
+        "" if score.seconds is None else f"{score.seconds:.2f}",
+    ]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(*map(Path, sys.argv[1:]))
