@@ -49,10 +49,13 @@ def block_attention(
     v_JBSD = values_JSD[:, : num_blocks * key_block].to(accumulate).reshape(shape)
 
     scores_WJBQS = (q_WJQD * width**-0.5) @ k_JBSD.mT
+    # Blocks that end before the window are seen by every row.
+    tail = start // key_block
     row_WT = torch.arange(num_tiles * QUERY_TILE, device=q_THD.device).view(num_tiles, -1) + start
     row_WQ = row_WT.repeat(1, group)[:, None, None, :, None]
-    column_BS = torch.arange(num_blocks * key_block, device=q_THD.device).view(-1, 1, key_block)
-    scores_WJBQS = scores_WJBQS.masked_fill_(column_BS > row_WQ, -torch.inf)
+    column = torch.arange(tail * key_block, num_blocks * key_block, device=q_THD.device)
+    hidden = column.view(-1, 1, key_block) > row_WQ
+    scores_WJBQS[:, :, tail:].masked_fill_(hidden, -torch.inf)
 
     # Block 0 holds position 0, which every row sees: the maximum is always finite.
     top_WJQ = scores_WJBQS.amax(-1, keepdim=True).amax(2, keepdim=True)

@@ -11,8 +11,8 @@ it is known the update is an ordinary decayed sum, so a block of C rows needs S 
 and writes it only at its end (Yang et al., "Gated Delta Networks", 2024, section 3; the block
 form with a frozen state is the idea of ReplaySSM).
 
-Row p of a block reads rows <= p of it and nothing else: rows that are not there yet are zeros and
-add exact zeros, so a row has the same bits whatever follows it.
+Row p of a block reads rows <= p of it and nothing else, by substitution or with exact zeros as the
+other terms, so a row has the same bits whatever follows it.
 """
 
 import torch
@@ -42,7 +42,9 @@ def causal_conv_silu(window_TX: Tensor, weight_XW: Tensor) -> Tensor:
     return F.silu(total_TX).to(window_TX.dtype)
 
 
-def decay_and_beta(a_TR: Tensor, b_TR: Tensor, A_log_R: Tensor, dt_bias_R: Tensor) -> tuple[Tensor, Tensor]:
+def decay_and_beta(
+    a_TR: Tensor, b_TR: Tensor, A_log_R: Tensor, dt_bias_R: Tensor
+) -> tuple[Tensor, Tensor]:
     """Log decay g = -exp(A_log) softplus(a + dt_bias) <= 0 and beta = sigmoid(b), [T, R] each.
 
     Both stay in the dtype of `A_log`, at least float32: a rounded beta drifts visibly.
@@ -57,28 +59,6 @@ def l2_normalise(x: Tensor) -> Tensor:
     return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + L2_EPS)
 
 
-def invert_unit_lower(A_CC: Tensor) -> Tensor:
-    """(I + A)^-1 of strictly lower triangular A [..., C, C], C a power of two.
-
-    Joins diagonal blocks of doubling size. A power series would overflow when neighbouring keys
-    are nearly alike, as blank paper makes them.
-    """
-    lead, rows = A_CC.shape[:-2], A_CC.shape[-1]
-    inverse = A_CC.new_ones(*lead, rows, 1, 1)
-    size = 1
-    while size < rows:
-        pairs = rows // (2 * size)
-        tiles = A_CC.reshape(*lead, pairs, 2 * size, pairs, 2 * size)
-        below = tiles.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)[..., size:, :size]
-        halves = inverse.reshape(*lead, pairs, 2, size, size)
-        upper, lower = halves[..., 0, :, :], halves[..., 1, :, :]
-        corner = -(lower @ (below @ upper))
-        top = torch.cat([upper, torch.zeros_like(corner)], -1)
-        inverse = torch.cat([top, torch.cat([corner, lower], -1)], -2)
-        size *= 2
-    return inverse.reshape(*lead, rows, rows)
-
-
 def delta_blocks(
     state_RKV: Tensor,
     q_GCHK: Tensor,
@@ -86,7 +66,9 @@ def delta_blocks(
     v_GCRV: Tensor,
     g_GCR: Tensor,
     beta_GCR: Tensor,
-) -> tuple[Tensor, Tensor]:
+    *,
+    num_states: int | None = None,
+) -> tuple[Tensor, list[Tensor]]:
     """Runs G whole blocks from the state before the first of them.
 
     Args:
@@ -96,41 +78,47 @@ def delta_blocks(
         v_GCRV: [G, C, R, V].
         g_GCR: [G, C, R] log decay; zero where no row is.
         beta_GCR: [G, C, R]; zero where no row is.
+        num_states: how many end states are wanted; the last block's costs a product that a
+            window does not need. None means all.
 
     Returns:
-        outputs [G, C, R, V] and the states after each block [G, R, K, V].
+        outputs [G, C, R, V] and the states [R, K, V] after the first `num_states` blocks.
     """
     dtype, repeat = state_RKV.dtype, v_GCRV.shape[2] // k_GCHK.shape[2]
-    scale = k_GCHK.shape[-1] ** -0.5
-    q_GRCK = _per_value_head(l2_normalise(q_GCHK.to(dtype)) * scale, repeat)
-    k_GRCK = _per_value_head(l2_normalise(k_GCHK.to(dtype)), repeat)
+    num_blocks = k_GCHK.shape[0]
+    num_states = num_blocks if num_states is None else num_states
+    q_GRCK = _by_value_head(l2_normalise(q_GCHK.to(dtype)) * k_GCHK.shape[-1] ** -0.5, repeat)
+    k_GRCK = _by_value_head(l2_normalise(k_GCHK.to(dtype)), repeat)
     v_GRCV = v_GCRV.to(dtype).transpose(1, 2)
     beta_GRC1 = beta_GCR.to(dtype).transpose(1, 2)[..., None]
-    G_GRC = g_GCR.to(dtype).transpose(1, 2).cumsum(-1)
+    G_GRC1 = g_GCR.to(dtype).transpose(1, 2).cumsum(-1)[..., None]
 
-    causal_CC = torch.ones(G_GRC.shape[-1], G_GRC.shape[-1], device=v_GCRV.device).tril().bool()
-    gap_GRCC = (G_GRC[..., :, None] - G_GRC[..., None, :]).masked_fill(~causal_CC, -torch.inf)
-    decay_GRCC = gap_GRCC.exp()
-    A_GRCC = ((k_GRCK @ k_GRCK.mT) * decay_GRCC * beta_GRC1).tril(-1)
-    inverse_GRCC = invert_unit_lower(A_GRCC)
+    # Above the diagonal the exponent is positive and may overflow; `tril` drops it unseen.
+    decay_GRCC = (G_GRC1 - G_GRC1.mT).exp().tril()
+    # The diagonal is never read: the solve takes it as ones.
+    A_GRCC = (k_GRCK @ k_GRCK.mT) * decay_GRCC * beta_GRC1
     qk_GRCC = (q_GRCK @ k_GRCK.mT) * decay_GRCC
-    from_start_GRC1 = G_GRC.exp()[..., None]
-    to_end_GRC1 = (G_GRC[..., -1:] - G_GRC).exp()[..., None]
+    from_start_GRC1 = G_GRC1.exp()
+    to_end_GRC1 = (G_GRC1[..., -1:, :] - G_GRC1).exp()
 
     outputs, states = [], []
-    for i in range(k_GRCK.shape[0]):
+    for i in range(num_blocks):
         residual_RCV = beta_GRC1[i] * (v_GRCV[i] - from_start_GRC1[i] * (k_GRCK[i] @ state_RKV))
-        d_RCV = inverse_GRCC[i] @ residual_RCV
+        d_RCV = torch.linalg.solve_triangular(
+            A_GRCC[i], residual_RCV, upper=False, unitriangular=True
+        )
         outputs.append(from_start_GRC1[i] * (q_GRCK[i] @ state_RKV) + qk_GRCC[i] @ d_RCV)
-        carried_RKV = from_start_GRC1[i, :, -1:] * state_RKV
-        state_RKV = carried_RKV + (k_GRCK[i] * to_end_GRC1[i]).mT @ d_RCV
-        states.append(state_RKV)
-    return torch.stack(outputs).transpose(1, 2), torch.stack(states)
+        if i < num_states:
+            carried_RKV = from_start_GRC1[i, :, -1:] * state_RKV
+            state_RKV = carried_RKV + (k_GRCK[i] * to_end_GRC1[i]).mT @ d_RCV
+            states.append(state_RKV)
+    return torch.stack(outputs).transpose(1, 2), states
 
 
-def _per_value_head(x_GCHK: Tensor, repeat: int) -> Tensor:
+def _by_value_head(x_GCHK: Tensor, repeat: int) -> Tensor:
     """[G, C, H, K] -> [G, R, C, K]; value head j reads key head j // repeat."""
-    return x_GCHK.repeat_interleave(repeat, 2).transpose(1, 2)
+    x_GCRK = x_GCHK.repeat_interleave(repeat, 2) if repeat > 1 else x_GCHK
+    return x_GCRK.transpose(1, 2).contiguous()
 
 
 def delta_rows(

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor, nn
 
-from ocria.models.base import PREFILL_CHUNK, ROW_TILE
+from ocria.models.base import PREFILL_CHUNK, ROW_TILE, WINDOW
 
 
 class TiledLinear(nn.Module):
     """y = x W^T in tiles of a fixed number of rows.
 
-    Up to two tiles of `ROW_TILE` rows are multiplied tile by tile, whole prefill chunks in one
-    product. `pack` lays the weight out for the CPU's matrix library, which drops the plain copy;
-    without it the plain weight is used.
+    Rows are filled up to whole tiles of `ROW_TILE` and multiplied tile by tile; more than `WINDOW`
+    rows, which only a prefill has, in tiles of `PREFILL_CHUNK`. `pack` lays the weight out for the
+    CPU's matrix library, which drops the plain copy; without it the plain weight is used.
     """
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -37,13 +37,14 @@ class TiledLinear(nn.Module):
         return torch.ops.mkldnn._linear_pointwise(x_TK, self._packed, None, "none", [], "")
 
     def forward(self, x_TK: Tensor) -> Tensor:
-        """[T, K] -> [T, N]; T is a multiple of `ROW_TILE`, or of `PREFILL_CHUNK` if that long."""
+        """[T, K] -> [T, N]."""
         num_rows = x_TK.shape[0]
-        tile = PREFILL_CHUNK if num_rows >= PREFILL_CHUNK else ROW_TILE
-        assert num_rows % tile == 0, f"{num_rows} rows are not whole tiles of {tile}"
-        if num_rows == tile:
-            return self._product(x_TK)
-        return torch.cat([self._product(rows) for rows in x_TK.split(tile)])
+        tile = ROW_TILE if num_rows <= WINDOW else PREFILL_CHUNK
+        if num_rows % tile:
+            x_TK = nn.functional.pad(x_TK, (0, 0, 0, -num_rows % tile))
+        if x_TK.shape[0] == tile:
+            return self._product(x_TK)[:num_rows]
+        return torch.cat([self._product(rows) for rows in x_TK.split(tile)])[:num_rows]
 
 
 def fuse(*parts: TiledLinear) -> TiledLinear:

@@ -17,10 +17,15 @@ class ZeroCentredRMSNorm(nn.Module):
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.empty(width))
+        self._gain: Tensor | None = None
+
+    def prepare(self) -> None:
+        """Computes 1 + w once, in at least float32."""
+        self._gain = 1 + self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
 
     def forward(self, x: Tensor) -> Tensor:
-        normal = rms_normalise(x, self.eps)
-        return (normal * (1 + self.weight.to(normal.dtype))).to(x.dtype)
+        assert self._gain is not None, "prepare the model first"
+        return (rms_normalise(x, self.eps) * self._gain).to(x.dtype)
 
 
 class GatedRMSNorm(nn.Module):

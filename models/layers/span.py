@@ -10,8 +10,8 @@ class Span(NamedTuple):
 
     Attributes:
         start: absolute position of the first row.
-        num_rows: real rows; what pads them to whole tiles behind is never kept.
-        rotary: angles of all rows, padding included.
+        num_rows: rows of the pass.
+        rotary: their angles.
         prefill: the rows are sure to be committed; a window's are not.
     """
 

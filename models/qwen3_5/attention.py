@@ -54,10 +54,7 @@ class GatedAttention(nn.Module):
         keys_JSF = state.keys_LJSD[self.index]
         values_JSF = state.values_LJSD[self.index]
         rows = slice(span.start, span.end)
-        keys_JSF[:, rows] = k_TJF[: span.num_rows].transpose(0, 1).to(keys_JSF.dtype)
-        values_JSF[:, rows] = v_TJF[: span.num_rows].transpose(0, 1).to(values_JSF.dtype)
-        out_THF = torch.zeros_like(q_THF)
-        out_THF[: span.num_rows] = block_attention(
-            q_THF[: span.num_rows], keys_JSF, values_JSF, span.start, KEY_BLOCK
-        )
+        keys_JSF[:, rows] = k_TJF.transpose(0, 1).to(keys_JSF.dtype)
+        values_JSF[:, rows] = v_TJF.transpose(0, 1).to(values_JSF.dtype)
+        out_THF = block_attention(q_THF, keys_JSF, values_JSF, span.start, KEY_BLOCK)
         return self.o_proj((out_THF * torch.sigmoid(gate_THF)).flatten(1))

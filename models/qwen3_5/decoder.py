@@ -59,9 +59,9 @@ class DecoderLayer(nn.Module):
             self.linear_attn = DeltaMixer(config, index)
         self.mlp = FeedForward(config)
 
-    def prepare(self) -> None:
-        (self.self_attn if self.kind == "full_attention" else self.linear_attn).prepare()
-        self.mlp.prepare()
+    def fold(self, state: SequenceState, block: int) -> None:
+        if self.kind == "linear_attention":
+            self.linear_attn.fold(state, block)
 
     def forward(self, x_TD: Tensor, state: SequenceState, span: Span) -> Tensor:
         normed_TD = self.input_layernorm(x_TD)
@@ -91,8 +91,9 @@ class Decoder(nn.Module):
         theta, section = self._frequencies
         self.frequencies_F = mrope_frequencies(self.rotary_width, theta).to(device)
         self.axis_F = axis_of_frequency(self.rotary_width // 2, section).to(device)
-        for layer in self.layers:
-            layer.prepare()
+        for module in list(self.modules()):
+            if isinstance(module, DeltaMixer | GatedAttention | FeedForward | ZeroCentredRMSNorm):
+                module.prepare()
 
     def rotary(self, positions_3T: Tensor) -> Rotary:
         """Angles of rotary positions [3, T]."""
@@ -106,8 +107,8 @@ class Decoder(nn.Module):
 
     def fold(self, state: SequenceState, block: int) -> None:
         for layer in self.layers:
-            if layer.kind != "full_attention":
-                layer.linear_attn.fold(state, block)
+            assert isinstance(layer, DecoderLayer)
+            layer.fold(state, block)
 
 
 def prompt_positions(length: int, image_start: int, grid_h: int, grid_w: int) -> Tensor:

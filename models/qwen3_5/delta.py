@@ -64,81 +64,111 @@ class DeltaMixer(nn.Module):
     def forward(self, x_TD: Tensor, state: SequenceState, span: Span) -> Tensor:
         """Mixes the rows of the span; a prefill's whole blocks go into the checkpoint at once."""
         qkv_TX, z_TV = self.in_proj_qkvz(x_TD).split([sum(self.sizes), self.sizes[2]], -1)
-        b_TR, a_TR = self.in_proj_ba(x_TD).chunk(2, -1)
-        g_TR, beta_TR = decay_and_beta(a_TR, b_TR, self.A_log, self.dt_bias)
-        conv_TX = self._convolve(qkv_TX, state, span)
-        rows = _Rows(qkv_TX, conv_TX, g_TR, beta_TR)
+        g_TR, beta_TR = self._gates(self.in_proj_ba(x_TD))
+        rows = _Rows(qkv_TX, self._convolve(qkv_TX, state, span), g_TR, beta_TR)
         self._append(rows, state, span)
         if span.prefill:
             out_TRW = self._prefill_blocks(rows, state, span)
         else:
-            out_TRW = self._window_blocks(state, span, x_TD.shape[0])
+            out_TRW = self._window_blocks(state, span)
         z_TRW = z_TV.reshape(-1, self.num_value_heads, self.value_dim)
         return self.out_proj(self.norm(out_TRW, z_TRW, x_TD.dtype).flatten(1))
 
+    def _gates(self, ba_TR: Tensor) -> tuple[Tensor, Tensor]:
+        # Few numbers a row: filled up, so that all fall into whole vectors of the CPU's
+        # elementwise loops. Their remainder takes other code, with other last bits.
+        num_rows = ba_TR.shape[0]
+        padded = nn.functional.pad(ba_TR, (0, 0, 0, -num_rows % FOLD_BLOCK))
+        b_TR, a_TR = padded.chunk(2, -1)
+        g_TR, beta_TR = decay_and_beta(
+            a_TR.contiguous(), b_TR.contiguous(), self.A_log, self.dt_bias
+        )
+        return g_TR[:num_rows], beta_TR[:num_rows]
+
     def _convolve(self, qkv_TX: Tensor, state: SequenceState, span: Span) -> Tensor:
-        before = torch.arange(span.start - self.num_taps + 1, span.start, device=qkv_TX.device)
-        earlier_TX = state.conv_in_LEX[self.index, before % RING_ROWS]
-        earlier_TX = torch.where((before >= 0)[:, None], earlier_TX, 0)
+        num_before = self.num_taps - 1
+        ring_EX = state.conv_in_LEX[self.index]
+        if span.start >= num_before:
+            earlier_TX = _read_ring(ring_EX, span.start - num_before, num_before)
+        else:
+            assert span.start == 0, "a sequence begins with its whole first chunk"
+            earlier_TX = ring_EX.new_zeros(num_before, ring_EX.shape[1])
         return causal_conv_silu(torch.cat([earlier_TX, qkv_TX]), self.conv1d.weight[:, 0])
 
     def _append(self, rows: _Rows, state: SequenceState, span: Span) -> None:
-        kept = slice(max(0, span.num_rows - RING_ROWS), span.num_rows)
-        position = torch.arange(span.start + kept.start, span.end, device=rows.conv_TX.device)
-        ring = position % RING_ROWS
-        state.conv_in_LEX[self.index, ring] = rows.qkv_TX[kept]
-        state.conv_out_LEX[self.index, ring] = rows.conv_TX[kept]
-        state.decay_LER[self.index, ring] = rows.g_TR[kept]
-        state.beta_LER[self.index, ring] = rows.beta_TR[kept]
+        kept = min(span.num_rows, RING_ROWS)
+        for ring, new in (
+            (state.conv_in_LEX, rows.qkv_TX),
+            (state.conv_out_LEX, rows.conv_TX),
+            (state.decay_LER, rows.g_TR),
+            (state.beta_LER, rows.beta_TR),
+        ):
+            _write_ring(ring[self.index], span.end - kept, new[-kept:])
 
-    def _heads(self, conv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v = conv.split(self.sizes, -1)
+    def _run(
+        self, before_RKW: Tensor, kept: tuple[Tensor, Tensor, Tensor], num_states: int
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Delta rule over rows that begin at a block: outputs [rows, R, W], states as wanted."""
+        num_rows = kept[0].shape[0]
+        filling = (0, 0, 0, -num_rows % FOLD_BLOCK)
+        conv_GCX, g_GCR, beta_GCR = (
+            nn.functional.pad(rows, filling).unflatten(0, (-1, FOLD_BLOCK)) for rows in kept
+        )
+        q, k, v = conv_GCX.split(self.sizes, -1)
         keys, values = (self.num_key_heads, self.key_dim), (self.num_value_heads, self.value_dim)
-        return q.unflatten(-1, keys), k.unflatten(-1, keys), v.unflatten(-1, values)
+        out_GCRW, states = delta_blocks(
+            before_RKW,
+            q.unflatten(-1, keys),
+            k.unflatten(-1, keys),
+            v.unflatten(-1, values),
+            g_GCR,
+            beta_GCR,
+            num_states=num_states,
+        )
+        return out_GCRW.flatten(0, 1)[:num_rows], states
 
     def _prefill_blocks(self, rows: _Rows, state: SequenceState, span: Span) -> Tensor:
         assert span.start % FOLD_BLOCK == 0, f"{span.start} is not a fold boundary"
-        padded = rows.conv_TX.shape[0]
-        real_T1 = (torch.arange(padded, device=rows.conv_TX.device) < span.num_rows)[:, None]
-        conv_GCX, g_GCR, beta_GCR = (
-            torch.where(real_T1, kept, 0).unflatten(0, (-1, FOLD_BLOCK))
-            for kept in (rows.conv_TX, rows.g_TR, rows.beta_TR)
-        )
-        before_RKW = state.checkpoint_LRKW[self.index]
-        out_GCRW, after_GRKW = delta_blocks(before_RKW, *self._heads(conv_GCX), g_GCR, beta_GCR)
-        whole = span.num_rows // FOLD_BLOCK
-        if whole:
-            before_RKW.copy_(after_GRKW[whole - 1])
-        return out_GCRW.flatten(0, 1)
-
-    def _ring_block(
-        self, before_RKW: Tensor, state: SequenceState, block: int, end: int
-    ) -> tuple[Tensor, Tensor]:
-        """Outputs [C, R, W] and end state of one block, its rows before position `end` only."""
-        first = block * FOLD_BLOCK
-        ring = slice(first % RING_ROWS, first % RING_ROWS + FOLD_BLOCK)
-        device = before_RKW.device
-        real_C1 = (torch.arange(first, first + FOLD_BLOCK, device=device) < end)[:, None]
-        conv_GCX, g_GCR, beta_GCR = (
-            torch.where(real_C1, kept[self.index, ring], 0)[None]
-            for kept in (state.conv_out_LEX, state.decay_LER, state.beta_LER)
-        )
-        out_GCRW, after_GRKW = delta_blocks(before_RKW, *self._heads(conv_GCX), g_GCR, beta_GCR)
-        return out_GCRW[0], after_GRKW[0]
-
-    def _window_blocks(self, state: SequenceState, span: Span, num_padded: int) -> Tensor:
-        start, end, before_RKW = span.start, span.end, state.checkpoint_LRKW[self.index]
-        pieces = []
-        for block in range(start // FOLD_BLOCK, (end - 1) // FOLD_BLOCK + 1):
-            out_CRW, before_RKW = self._ring_block(before_RKW, state, block, end)
-            first = max(start - block * FOLD_BLOCK, 0)
-            pieces.append(out_CRW[first : min(end - block * FOLD_BLOCK, FOLD_BLOCK)])
-        out_TRW = before_RKW.new_zeros(num_padded, self.num_value_heads, self.value_dim)
-        out_TRW[: span.num_rows] = torch.cat(pieces)
+        before_RKW, whole = state.checkpoint_LRKW[self.index], span.num_rows // FOLD_BLOCK
+        out_TRW, states = self._run(before_RKW, (rows.conv_TX, rows.g_TR, rows.beta_TR), whole)
+        if states:
+            before_RKW.copy_(states[-1])
         return out_TRW
+
+    def _ring(self, state: SequenceState, first: int, end: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Convolution outputs, decays and betas of positions `first` to `end`."""
+        conv, decay, beta = (
+            _read_ring(ring[self.index], first, end - first)
+            for ring in (state.conv_out_LEX, state.decay_LER, state.beta_LER)
+        )
+        return conv, decay, beta
+
+    def _window_blocks(self, state: SequenceState, span: Span) -> Tensor:
+        first = span.start // FOLD_BLOCK * FOLD_BLOCK
+        crossed = (span.end - 1) // FOLD_BLOCK - span.start // FOLD_BLOCK
+        before_RKW = state.checkpoint_LRKW[self.index]
+        out_TRW, _ = self._run(before_RKW, self._ring(state, first, span.end), crossed)
+        return out_TRW[span.start - first :]
 
     def fold(self, state: SequenceState, block: int) -> None:
         """Moves the checkpoint over one whole committed block."""
-        before_RKW = state.checkpoint_LRKW[self.index]
-        _, after_RKW = self._ring_block(before_RKW, state, block, (block + 1) * FOLD_BLOCK)
-        before_RKW.copy_(after_RKW)
+        first, before_RKW = block * FOLD_BLOCK, state.checkpoint_LRKW[self.index]
+        rows = self._ring(state, first, first + FOLD_BLOCK)
+        _, states = self._run(before_RKW, rows, 1)
+        before_RKW.copy_(states[0])
+
+
+def _read_ring(ring_EX: Tensor, first: int, count: int) -> Tensor:
+    """Rows of positions `first` and on."""
+    start = first % RING_ROWS
+    if start + count <= RING_ROWS:
+        return ring_EX[start : start + count]
+    return torch.cat([ring_EX[start:], ring_EX[: start + count - RING_ROWS]])
+
+
+def _write_ring(ring_EX: Tensor, first: int, rows_TX: Tensor) -> None:
+    """Puts rows at positions `first` and on, at most a ring of them."""
+    start, count = first % RING_ROWS, rows_TX.shape[0]
+    fitting = min(count, RING_ROWS - start)
+    ring_EX[start : start + fitting] = rows_TX[:fitting]
+    ring_EX[: count - fitting] = rows_TX[fitting:]

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from ocria.models.base import (
     PREFILL_CHUNK,
-    ROW_TILE,
     WINDOW,
     ImagePatches,
     Prompt,
@@ -85,16 +84,14 @@ class Qwen35(nn.Module):
             x_TD[prompt.image_start : end] = image_ND.to(x_TD.dtype)
         positions = prompt_positions(length, prompt.image_start, prompt.grid_h, prompt.grid_w)
         state.rope_delta = int(positions.max()) + 1 - length
-        rotary = decoder.rotary(_padded(positions.mT, PREFILL_CHUNK).mT.to(self.device))
-        x_TD = _padded(x_TD, PREFILL_CHUNK)
+        rotary = decoder.rotary(positions.to(self.device))
         hidden_TD = x_TD
         for start in range(0, length, PREFILL_CHUNK):
             rows = slice(start, start + PREFILL_CHUNK)
             angles = Rotary(rotary.cos_TF[rows], rotary.sin_TF[rows])
             num_rows = min(PREFILL_CHUNK, length - start)
             hidden_TD = decoder(x_TD[rows], state, Span(start, num_rows, angles, prefill=True))
-        last = (length - 1) % PREFILL_CHUNK
-        return self.lm_head(_padded(hidden_TD[last : last + 1], ROW_TILE))[0]
+        return self.lm_head(hidden_TD[-1:])[0]
 
     @torch.inference_mode()
     def verify(self, state: SequenceState, token_ids: list[int]) -> Tensor:
@@ -102,25 +99,18 @@ class Qwen35(nn.Module):
         num_rows = len(token_ids)
         assert 1 <= num_rows <= WINDOW, f"a window has 1 to {WINDOW} rows, not {num_rows}"
         decoder = self.model.language_model
-        ids_T = _padded(torch.tensor(token_ids, device=self.device), ROW_TILE)
-        positions_T = torch.arange(ids_T.shape[0], device=self.device) + (
-            state.length + state.rope_delta
-        )
+        ids_T = torch.tensor(token_ids, device=self.device)
+        first = state.length + state.rope_delta
+        positions_T = torch.arange(first, first + num_rows, device=self.device)
         rotary = decoder.rotary(positions_T.expand(3, -1))
         span = Span(state.length, num_rows, rotary, prefill=False)
         hidden_TD = decoder(decoder.embed_tokens(ids_T), state, span)
-        return self.lm_head(hidden_TD)[:num_rows]
+        return self.lm_head(hidden_TD)
 
     @torch.inference_mode()
     def fold(self, state: SequenceState, block: int) -> None:
         """See `Target.fold`."""
         self.model.language_model.fold(state, block)
-
-
-def _padded(rows: Tensor, multiple: int) -> Tensor:
-    """Rows filled with zeros to a multiple."""
-    missing = -rows.shape[0] % multiple
-    return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
 
 
 def _layout(config: Qwen35Config) -> StateLayout:

@@ -14,6 +14,7 @@ from ocria.pipeline.page_reader import PageReader, load_page_reader
 from ocria.rasterize import (
     DocumentReader,
     PageFailed,
+    PageImage,
     RenderTarget,
     open_document,
     page_range,
@@ -22,7 +23,7 @@ from ocria.version import __version__
 
 
 class ParsedPage(NamedTuple):
-    """A page and the picture it was read from; uint8 [H, W, 3], None if there is none."""
+    """A page and its picture, upright; uint8 [H, W, 3], None if there is none."""
 
     page: Page
     image: NDArray[np.uint8] | None
@@ -64,8 +65,8 @@ class PageStream:
 
     def __iter__(self) -> Iterator[ParsedPage]:
         for picture in self._pictures:
-            image = None if isinstance(picture, PageFailed) else picture.rgb
-            yield ParsedPage(self._reader.read(picture), image)
+            page = self._reader.read(picture)
+            yield ParsedPage(page, _upright(picture, page))
 
     def close(self) -> None:
         """Ends the worker processes; may be called again."""
@@ -81,6 +82,13 @@ class PageStream:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _upright(picture: PageImage | PageFailed, page: Page) -> NDArray[np.uint8] | None:
+    """The picture as the page's boxes lie in it: turned once more if the model said so."""
+    if isinstance(picture, PageFailed):
+        return None
+    return np.rot90(picture.rgb, (picture.rotation - page.rotation) // 90)
 
 
 def open_stream(
