@@ -5,6 +5,7 @@ A command is a module here with one function: it builds options, calls one funct
 import torch and the like inside their function, so that `ocria --help` stays quick.
 """
 
+import sys
 from collections.abc import Sequence
 
 
@@ -13,4 +14,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ocria.cli.app import build_app
     from ocria.cli.edge import run
 
-    return run(build_app(), arguments)
+    return run(build_app(), sys.argv[1:] if arguments is None else arguments)

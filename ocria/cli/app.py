@@ -13,6 +13,7 @@ from ocria.version import __version__
 
 COMMANDS = (parse, eval_, models, doctor)
 
+VERSION_LINE = f"ocria {__version__}"
 EXIT_CODES = (
     "Exit codes: 0 done, 1 a bug of OCRia, 2 usage, 3 input, 4 output, 5 device or memory, "
     "6 weights, 7 finished but some pages failed or were truncated, 130 interrupted."
@@ -42,7 +43,7 @@ def ocria(
 ) -> ExitCode:
     """Turn PDFs and page images into Markdown and JSON."""
     if version:
-        typer.echo(f"ocria {__version__}")
+        typer.echo(VERSION_LINE)
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)

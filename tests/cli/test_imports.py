@@ -5,7 +5,17 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "numpy", "rich", "PIL", "pypdfium2", "tokenizers", "safetensors", "triton")
+HEAVY = (
+    "torch",
+    "numpy",
+    "rich",
+    "PIL",
+    "pypdfium2",
+    "tokenizers",
+    "safetensors",
+    "triton",
+    "pydantic",
+)
 
 
 def modules_after(code: str) -> set[str]:
@@ -27,6 +37,11 @@ def modules_after(code: str) -> set[str]:
 )
 def test_nothing_heavy_is_imported(code: str) -> None:
     assert sorted(modules_after(code) & set(HEAVY)) == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_quickest_two_load_no_pydantic_either(option: str) -> None:
+    assert "pydantic" not in modules_after(f"from ocria.cli import main; main(['{option}'])")
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

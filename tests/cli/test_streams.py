@@ -96,8 +96,9 @@ def test_a_closed_pipe_ends_quietly(
     assert process.stderr.read() == b""
 
 
-def test_help_into_a_closed_pipe(start: Start) -> None:
-    process = start("--help")
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_into_a_closed_pipe(start: Start, option: str) -> None:
+    process = start(option)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.wait(timeout=30) in (0, 141)
