@@ -14,7 +14,6 @@ HEAVY = (
     "tokenizers",
     "safetensors",
     "triton",
-    "pydantic",
 )
 
 
