@@ -1,49 +1,69 @@
-"""LiteParse: its own parser on an image-only PDF made of the page image."""
+"""LiteParse: its own parser on an image-only PDF made of the page image, Markdown out."""
 
 from __future__ import annotations
 
-import tempfile
+import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from ocria.eval.engines import PageImage
-from ocria.eval.normalize import escape_markdown
 from ocria.eval.options import EvalOptions
 from ocria.eval.peers.absent import absent
+from ocria.eval.peers.tesseract import Tesseract, find_program
 from ocria.eval.predictions import PagePrediction
 
 
 class LiteParse:
-    """Each page is written as a PDF that holds its picture alone, so that no text layer is read."""
+    """Each page is handed over as a PDF that holds its picture alone: no text layer to read.
+
+    Its recognition is Tesseract's. It fetches language data from the network unless told where
+    some lies, so it is always told.
+    """
 
     name = "liteparse"
 
-    def __init__(self, parser: Any) -> None:
-        self._parser = parser
+    def __init__(self, build: Callable[..., Any], tesseract: Tesseract) -> None:
+        self._build = build
+        self._tesseract = tesseract
+        self._parsers: dict[str, Any] = {}
         self.version = version("liteparse")
 
     def read(self, pages: Sequence[PageImage], *, lang: str) -> Iterator[PagePrediction]:
-        """Read each page image in turn."""
-        with tempfile.TemporaryDirectory(prefix="ocria-eval-") as folder:
-            for page in pages:
-                path = Path(folder) / f"page-{page.number}.pdf"
-                page.image.save(path, "PDF", resolution=page.dpi)
-                start = time.perf_counter()
-                result = self._parser.parse(str(path))
-                yield PagePrediction(
-                    number=page.number,
-                    markdown=escape_markdown(result.text),
-                    seconds=time.perf_counter() - start,
-                )
+        """Read each page image in turn, in the stated language where its data is installed."""
+        parser = self._parser(self._tesseract.languages(lang))
+        for page in pages:
+            buffer = io.BytesIO()
+            page.image.save(buffer, "PDF", resolution=page.dpi)
+            start = time.perf_counter()
+            result = parser.parse(buffer.getvalue())
+            yield PagePrediction(
+                number=page.number,
+                markdown=result.text,
+                seconds=time.perf_counter() - start,
+            )
+
+    def _parser(self, languages: str) -> Any:
+        if languages not in self._parsers:
+            self._parsers[languages] = self._build(
+                ocr_language=languages,
+                tessdata_path=str(self._tesseract.data_folder),
+                output_format="markdown",
+                num_workers=1,
+                quiet=True,
+            )
+        return self._parsers[languages]
 
 
 def make(options: EvalOptions) -> LiteParse:
-    """Load the package. Raises UsageError where it is absent."""
+    """Load the package. Raises UsageError where it or Tesseract's language data is absent."""
     try:
         import liteparse
     except ImportError as error:
         raise absent("liteparse", "pip install liteparse") from error
-    return LiteParse(liteparse.LiteParse())
+    tesseract = Tesseract(find_program("liteparse"))
+    if not Path(tesseract.data_folder).is_dir():
+        raise absent("liteparse", "Tesseract's language data was not found")
+    return LiteParse(liteparse.LiteParse, tesseract)

@@ -33,12 +33,13 @@ class Tesseract:
     def __init__(self, program: str) -> None:
         self._program = program
         self.version = _output([program, "--version"]).split()[1]
-        listed = _output([program, "--list-langs"]).splitlines()[1:]
+        heading, *listed = _output([program, "--list-langs"]).splitlines()
         self._installed = frozenset(line.strip() for line in listed)
+        self.data_folder = heading.partition('"')[2].partition('"')[0]
 
     def read(self, pages: Sequence[PageImage], *, lang: str) -> Iterator[PagePrediction]:
         """Read each page image in turn."""
-        languages = self._languages(lang)
+        languages = self.languages(lang)
         for page in pages:
             start = time.perf_counter()
             text = self._recognise(page, languages)
@@ -48,7 +49,8 @@ class Tesseract:
                 seconds=time.perf_counter() - start,
             )
 
-    def _languages(self, lang: str) -> str:
+    def languages(self, lang: str) -> str:
+        """Language codes of Tesseract for what a data set states; English where none fits."""
         stated = [_LANGUAGES.get(code, "") for code in re.split(r"[^a-z]+", lang.lower())]
         chosen = [code for code in stated if code in self._installed]
         return "+".join(dict.fromkeys(chosen)) or "eng"
@@ -72,12 +74,15 @@ class Tesseract:
 
 def make(options: EvalOptions) -> Tesseract:
     """Find the program. Raises UsageError where it is absent."""
+    return Tesseract(find_program("tesseract"))
+
+
+def find_program(engine: str) -> str:
+    """Path of the program. Raises UsageError, in the name of `engine`, where it is absent."""
     program = shutil.which("tesseract")
     if program is None:
-        raise absent(
-            "tesseract", "install Tesseract 5 with its language data (Debian: tesseract-ocr)"
-        )
-    return Tesseract(program)
+        raise absent(engine, "install Tesseract 5 with its language data (Debian: tesseract-ocr)")
+    return program
 
 
 def _paragraphs(text: str) -> str:
