@@ -6,6 +6,8 @@ import pytest
 
 import ocria
 
+from .cli.fake_program import open_stream
+
 
 def test_the_names_are_these_and_sorted() -> None:
     assert ocria.__all__ == sorted(ocria.__all__)
@@ -37,3 +39,21 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
         ocria.parse(tmp_path / "missing.pdf")
     with pytest.raises(ocria.InputError):
         next(ocria.iter_pages(tmp_path / "missing.pdf"))
+
+
+def test_pages_come_one_by_one_and_bytes_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ocria.pipeline.open_stream", open_stream)
+    script = b'{"pages": [{"text": "one"}, {"error": "DeviceError"}]}'
+    pages = ocria.iter_pages(script)
+    assert next(pages).blocks[0].text == "one"
+    with pytest.raises(ocria.DeviceError):
+        next(pages)
+
+
+def test_a_document_holds_every_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("ocria.pipeline.open_stream", open_stream)
+    path = tmp_path / "a.pdf"
+    path.write_text('{"pages": [{"text": "one"}, {"status": "failed"}]}')
+    document = ocria.parse(str(path), model="some-model")
+    assert [page.status for page in document.pages] == ["ok", "failed"]
+    assert document.source.name == "a.pdf" and document.generator.model.name == "some-model"

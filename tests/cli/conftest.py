@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,14 @@ def clean_environment() -> dict[str, str]:
     # The tests also run from a checkout that is not installed.
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
+
+
+def wait_for(path: Path) -> None:
+    """Returns once the program has made `path`."""
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"nobody made {path}"
+        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def happen(entry: dict[str, Any]) -> None:
     if "mark" in entry:
         Path(entry["mark"]).touch()
     time.sleep(entry.get("sleep", 0))
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while "wait" in entry and not Path(entry["wait"]).exists():
         assert time.monotonic() < deadline, f"nobody made {entry['wait']}"
         time.sleep(0.01)

@@ -97,13 +97,6 @@ def test_an_early_end_keeps_finished_pages_under_another_name(
     }
 
 
-def test_an_interrupt_before_the_first_page_leaves_nothing(
-    run: Run, script: Script, tmp_path: Path
-) -> None:
-    assert run("parse", script({"interrupt": True}), "-o", "out.md").returncode == 130
-    assert {path.name for path in tmp_path.iterdir()} == {"doc.pdf"}
-
-
 def test_a_rival_that_comes_first_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "out.md"
     with (

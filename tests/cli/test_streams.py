@@ -6,13 +6,12 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from .conftest import PROGRAM, Run, Script, Start, clean_environment
+from .conftest import PROGRAM, Run, Script, Start, clean_environment, wait_for
 
 
 def test_markdown_is_all_that_reaches_standard_output(run: Run, script: Script) -> None:
@@ -128,10 +127,7 @@ def test_ctrl_c_keeps_the_pages_that_left(start: Start, script: Script, tmp_path
     mark = tmp_path / "second"
     document = script({"text": "one"}, {"text": "two", "mark": str(mark), "sleep": 30})
     process = start("parse", document)
-    deadline = time.monotonic() + 20
-    while not mark.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(mark)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
