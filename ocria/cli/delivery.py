@@ -135,10 +135,15 @@ def _open_writer(sink: TextIO, stream: "PageStream", delivery: DeliveryOptions) 
 
 
 def _refuse_own_input(document: str, output: Path | None) -> None:
-    if output is None or document == STDIN or not output.exists():
-        return
-    if Path(document).exists() and output.samefile(document):
+    if output is not None and document != STDIN and _is_same_file(output, document):
         raise OutputError(f"the output is the input: {output}", hint="name another file with `-o`")
+
+
+def _is_same_file(one: Path, other: str) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # missing or impossible: said where each of them is opened
+        return False
 
 
 @contextmanager

@@ -56,13 +56,14 @@ class FileDestination:
         # Independent of the target's name, which may already be as long as names can be.
         self._temporary = self._path.with_name(f".ocria-{secrets.token_hex(6)}.part")
         try:
-            self.sink = self._temporary.open("x", encoding="utf-8", newline="\n")
+            self.sink = self._temporary.open(
+                "x", encoding="utf-8", errors="backslashreplace", newline="\n"
+            )
         except OSError as error:
             raise OutputError(
                 f"cannot write into the folder: {self._path.parent}",
                 hint="choose a folder that you may write to",
             ) from error
-        self.sink.reconfigure(errors="backslashreplace")
 
     def publish(self) -> None:
         """Gives the file its name.
@@ -140,16 +141,22 @@ def _is_special(path: Path) -> bool:
 
 
 def _refuse_bad_target(path: Path, *, overwrite: bool) -> None:
-    if not path.parent.is_dir():
+    try:
+        exists, is_folder, has_folder = path.exists(), path.is_dir(), path.parent.is_dir()
+    except OSError as error:
+        raise OutputError(
+            f"no file can have this name: {path.name}", hint="choose a shorter one"
+        ) from error
+    if not has_folder:
         raise OutputError(
             f"the output folder does not exist: {path.parent}",
             hint=f"make it first: mkdir -p '{path.parent}'",
         )
-    if path.is_dir():
+    if is_folder:
         raise OutputError(
             f"the output is a folder: {path}", hint=f"name a file in it: {path / 'result.md'}"
         )
-    if path.exists() and not overwrite:
+    if exists and not overwrite:
         raise _exists(path)
 
 

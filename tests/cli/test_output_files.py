@@ -65,6 +65,18 @@ def test_a_folder_as_output(run: Run, script: Script, tmp_path: Path) -> None:
     assert done.returncode == 4 and "is a folder" in done.stderr
 
 
+@pytest.mark.parametrize("length", [252, 300])
+def test_a_very_long_name(run: Run, script: Script, tmp_path: Path, length: int) -> None:
+    mark = tmp_path / "worked"
+    name = "n" * length + ".md"
+    done = run("parse", script({"text": "x", "mark": str(mark)}), "-o", name)
+    if length == 252:
+        assert (tmp_path / name).read_text() == "x\n"
+    else:
+        assert done.returncode == 4 and "no file can have this name" in done.stderr
+        assert not mark.exists()
+
+
 def test_the_input_is_never_overwritten(run: Run, script: Script) -> None:
     document = script({"text": "x"})
     before = document.read_text()
