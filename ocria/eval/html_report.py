@@ -34,7 +34,8 @@ _STYLE = """
 body{font:14px/1.5 system-ui,sans-serif;margin:1.5rem;color:#1b1b1b;background:#fff}
 h2{margin-top:2rem;border-bottom:1px solid #ccc}
 table{border-collapse:collapse;margin:.5rem 0;font-size:12px}
-td,th{border:1px solid #bbb;padding:.15rem .4rem;text-align:left;vertical-align:top}
+td,th{border:1px solid #bbb;padding:.15rem .4rem;text-align:left;
+vertical-align:top;overflow-wrap:normal}
 details{border:1px solid #ddd;border-radius:4px;margin:.4rem 0;padding:.3rem .7rem}
 summary{cursor:pointer}summary b{font-variant-numeric:tabular-nums}
 .row{display:flex;gap:1rem;align-items:flex-start;overflow-x:auto}
@@ -77,8 +78,8 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
         stream.write(f"<h2>Not used or not read ({len(report.problems)})</h2><ul>{rows}</ul>")
     for group, lines in _by_group(report).items():
         stream.write(_figures_html(group, report, group))
-        for line in lines:
-            stream.write(_item_html(report, line))
+        for number, line in enumerate(lines):
+            stream.write(_item_html(report, line, is_open=number == 0))
     stream.write("</html>\n")
 
 
@@ -126,7 +127,7 @@ def _figures_html(title: str, report: EvalReport, group: str | None) -> str:
     )
 
 
-def _item_html(report: EvalReport, line: tuple[ScoredItem | None, ...]) -> str:
+def _item_html(report: EvalReport, line: tuple[ScoredItem | None, ...], *, is_open: bool) -> str:
     item = next(found.score.item for found in line if found is not None)
     columns = "".join(
         f"<div><b>{safe(run.engine)}</b> {_score_line(found.score)}"
@@ -136,7 +137,8 @@ def _item_html(report: EvalReport, line: tuple[ScoredItem | None, ...]) -> str:
     )
     first = next(found for found in line if found is not None)
     return (
-        f"<details><summary>{safe(item.name)} {_score_line(first.score)}</summary>"
+        f"<details{' open' if is_open else ''}>"
+        f"<summary>{safe(item.name)} {_score_line(first.score)}</summary>"
         f"<p class=dim>{safe(item.kind)}, {safe(item.lang)}, truth: {item.truth_origin}</p>"
         f'<div class="row"><div>{"".join(_pictures(item))}</div>'
         f"<div><b>truth</b>{_truth_html(item.truth)}</div>{columns}</div></details>\n"
