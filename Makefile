@@ -11,7 +11,7 @@ THREADS ?= 2
 BIN := .venv/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	--root-user-action=ignore --constraint constraints.txt $(PIP_FLAGS)
-PYTEST = OMP_NUM_THREADS=$(THREADS) $(BIN)/python -m pytest -q
+PYTEST = OMP_WAIT_POLICY=PASSIVE OMP_NUM_THREADS=$(THREADS) $(BIN)/python -m pytest -q
 
 # A stamp tells that an extra was installed for this pyproject.toml and these constraints.
 STAMPS := .venv/.stamps
