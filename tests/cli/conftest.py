@@ -1,20 +1,40 @@
-"""Runs the program in a process of its own, with the scripted page source of fake_program.py."""
+"""Runs the program, with the scripted page source of fake_program.py or as it is.
 
+`run` stays in this process, which is quick and enough for codes and words; `spawn` and `start`
+make a process of its own, for what concerns descriptors and signals.
+"""
+
+import io
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ocria.cli import main
+
+from . import fake_program
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).with_name("fake_program.py")
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+
+@dataclass(frozen=True)
+class Done:
+    """How a run ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
 Script = Callable[..., Path]
 Start = Callable[..., subprocess.Popen[bytes]]
 
@@ -47,15 +67,43 @@ def wait_for(path: Path) -> None:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """`run(*arguments, stdin=…, env=…, stdout=…)` gives code, stdout and stderr."""
+def run_real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Run:
+    """`run_real(*arguments, stdin=…, env=…)`: the program as it is, here and in tmp_path."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("OCRIA_")]:
+        monkeypatch.delenv(name)
 
-    def start(
+    def go(*arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> Done:
+        capfd.readouterr()
+        with monkeypatch.context() as patch:
+            for name, value in (env or {}).items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            code = main([str(argument) for argument in arguments])
+        return Done(code, *capfd.readouterr())
+
+    return go
+
+
+@pytest.fixture
+def run(run_real: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """As `run_real`, on scripted documents."""
+    monkeypatch.setitem(sys.modules, "ocria.pipeline", fake_program.pipeline())
+    return run_real
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Run:
+    """`spawn(*arguments, stdin=…, env=…, stdout=…)`: scripted documents, a process of its own."""
+
+    def go(
         *arguments: object,
         stdin: bytes = b"",
         env: dict[str, str] | None = None,
         stdout: Any = subprocess.PIPE,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> Done:
         done = subprocess.run(
             [sys.executable, str(PROGRAM), *map(str, arguments)],
             input=stdin,
@@ -63,14 +111,12 @@ def run(tmp_path: Path) -> Run:
             stderr=subprocess.PIPE,
             env=clean_environment() | (env or {}),
             cwd=tmp_path,
-            timeout=60,
+            timeout=120,
             check=False,
         )
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, (done.stdout or b"").decode(), done.stderr.decode()
-        )
+        return Done(done.returncode, (done.stdout or b"").decode(), done.stderr.decode())
 
-    return start
+    return go
 
 
 @pytest.fixture

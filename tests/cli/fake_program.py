@@ -106,14 +106,15 @@ def open_stream(source: Path | bytes, *, name: str, options: ParseOptions) -> Fa
     return FakeStream(script, name, options)
 
 
-def install() -> None:
+def pipeline() -> ModuleType:
+    """What stands in for `ocria.pipeline`."""
     module = ModuleType("ocria.pipeline")
     module.open_stream = open_stream  # type: ignore[attr-defined]
-    sys.modules["ocria.pipeline"] = module
+    return module
 
 
 if __name__ == "__main__":
-    install()
+    sys.modules["ocria.pipeline"] = pipeline()
     from ocria.cli import main
 
     sys.exit(main())

@@ -1,22 +1,15 @@
 """The real program on real files: the bad-input table, and runs with the shipped model."""
 
-import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from PIL import Image, ImageDraw
 
-from ocria.cli import main
-
-from .conftest import ROOT, clean_environment
-
-Ocria = Callable[..., "Done"]
+from .conftest import ROOT, Done, Run, clean_environment
 
 SHIPPED = ROOT / "models" / "checkpoints" / "ocria-nano"
 LOCKED = ROOT / "tests" / "rasterize" / "files" / "locked.pdf"
@@ -43,34 +36,6 @@ sys.addaudithook(note)
 def shipped_model() -> None:
     if not (SHIPPED / "config.json").is_file():
         pytest.skip("the shipped checkpoint is not in models/checkpoints/")
-
-
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def ocria(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Ocria:
-    """The program within this process, so that torch is loaded once; in the folder tmp_path."""
-    monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("OCRIA_")]:
-        monkeypatch.delenv(name)
-
-    def run(*arguments: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> Done:
-        for name, value in (env or {}).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capfd.readouterr()
-        code = main([str(argument) for argument in arguments])
-        out, err = capfd.readouterr()
-        return Done(code, out, err)
-
-    return run
 
 
 def pdf_of(*pages: bytes) -> bytes:
@@ -118,49 +83,49 @@ def check_refused(done: Done, code: int, words: str) -> None:
     ],
     ids=["empty", "text", "truncated", "no pages"],
 )
-def test_what_is_no_document(ocria: Ocria, tmp_path: Path, content: bytes, words: str) -> None:
+def test_what_is_no_document(run_real: Run, tmp_path: Path, content: bytes, words: str) -> None:
     (tmp_path / "a.pdf").write_bytes(content)
-    check_refused(ocria("parse", "a.pdf"), 3, words)
+    check_refused(run_real("parse", "a.pdf"), 3, words)
     # The same bytes through a pipe, where there is no name.
-    done = ocria("parse", "-", stdin=content)
+    done = run_real("parse", "-", stdin=content)
     check_refused(done, 3, words.replace("a.pdf", "-"))
 
 
-def test_paths_that_are_no_files(ocria: Ocria, tmp_path: Path) -> None:
-    check_refused(ocria("parse", "no.pdf"), 3, "no.pdf does not exist")
-    done = ocria("parse", tmp_path)
+def test_paths_that_are_no_files(run_real: Run, tmp_path: Path) -> None:
+    check_refused(run_real("parse", "no.pdf"), 3, "no.pdf does not exist")
+    done = run_real("parse", tmp_path)
     check_refused(done, 3, f"{tmp_path.name} is a folder")
 
 
 @pytest.mark.parametrize("password", [None, "wrong"])
-def test_a_locked_pdf(ocria: Ocria, tmp_path: Path, password: str | None) -> None:
+def test_a_locked_pdf(run_real: Run, tmp_path: Path, password: str | None) -> None:
     env = {"OCRIA_PASSWORD": password} if password else None
-    done = ocria("parse", LOCKED, env=env)
+    done = run_real("parse", LOCKED, env=env)
     check_refused(done, 3, "locked.pdf: the PDF is encrypted")
 
 
 @pytest.mark.parametrize("by_file", [True, False])
-def test_a_locked_pdf_with_its_password(ocria: Ocria, tmp_path: Path, by_file: bool) -> None:
+def test_a_locked_pdf_with_its_password(run_real: Run, tmp_path: Path, by_file: bool) -> None:
     (tmp_path / "word").write_text("sesame\n")
     options = ["--password-file", "word"] if by_file else []
     env = {"OCRIA_PASSWORD": "wrong" if by_file else "sesame"}
     # A page that is not there is found after the document was opened, and before any reading.
-    done = ocria("parse", LOCKED, "--pages", "9", *options, env=env)
+    done = run_real("parse", LOCKED, "--pages", "9", *options, env=env)
     check_refused(done, 2, "--pages: there is no page 9")
 
 
-def test_a_password_file_that_is_missing(ocria: Ocria, tmp_path: Path) -> None:
-    done = ocria("parse", LOCKED, "--password-file", "none")
+def test_a_password_file_that_is_missing(run_real: Run, tmp_path: Path) -> None:
+    done = run_real("parse", LOCKED, "--password-file", "none")
     check_refused(done, 3, "cannot read the password file: none")
 
 
-def test_a_page_out_of_range(ocria: Ocria, tmp_path: Path) -> None:
+def test_a_page_out_of_range(run_real: Run, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(BLANK, BLANK, BLANK))
-    done = ocria("parse", "a.pdf", "--pages", "99")
+    done = run_real("parse", "a.pdf", "--pages", "99")
     check_refused(done, 2, "--pages: there is no page 99, the document has 3 pages")
 
 
-def test_weights_cut_short_and_another_architecture(ocria: Ocria, tmp_path: Path) -> None:
+def test_weights_cut_short_and_another_architecture(run_real: Run, tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(BLANK))
     model = tmp_path / "model"
     model.mkdir()
@@ -170,11 +135,11 @@ def test_weights_cut_short_and_another_architecture(ocria: Ocria, tmp_path: Path
     content = shard.read_bytes()
     shard.unlink()
     shard.write_bytes(content[: len(content) // 2])
-    done = ocria("parse", "a.pdf", "--model", "model")
+    done = run_real("parse", "a.pdf", "--model", "model")
     check_refused(done, 6, "damaged checkpoint")
     (model / "config.json").unlink()
     (model / "config.json").write_text('{"model_type": "llama"}')
-    done = ocria("parse", "a.pdf", "--model", "model")
+    done = run_real("parse", "a.pdf", "--model", "model")
     check_refused(done, 6, "")
     assert "llama" in done.stderr
 
@@ -189,16 +154,16 @@ def test_weights_cut_short_and_another_architecture(ocria: Ocria, tmp_path: Path
     ],
 )
 def test_what_cannot_be_had_here(
-    ocria: Ocria, tmp_path: Path, options: list[str], code: int, words: str
+    run_real: Run, tmp_path: Path, options: list[str], code: int, words: str
 ) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(BLANK))
-    check_refused(ocria("parse", "a.pdf", *options), code, words)
+    check_refused(run_real("parse", "a.pdf", *options), code, words)
 
 
-def test_bad_pages_among_good_ones(ocria: Ocria, tmp_path: Path) -> None:
+def test_bad_pages_among_good_ones(run_real: Run, tmp_path: Path) -> None:
     huge = page(200 * 72, 200 * 72, b"/Contents 3 0 R")
     (tmp_path / "a.pdf").write_bytes(pdf_of(BLANK, MISSING_PAGE, BLANK, huge))
-    done = ocria("parse", "a.pdf", "-f", "json", "--dpi", "300")
+    done = run_real("parse", "a.pdf", "-f", "json", "--dpi", "300")
     assert done.returncode == 7, done.stderr
     pages = json.loads(done.stdout)["pages"]
     assert [entry["status"] for entry in pages] == ["blank", "failed", "blank", "failed"]
@@ -208,13 +173,13 @@ def test_bad_pages_among_good_ones(ocria: Ocria, tmp_path: Path) -> None:
     assert "warning: page 4: failed (pixel_limit)" in done.stderr
 
 
-def test_tiny_and_enormous_images(ocria: Ocria, tmp_path: Path) -> None:
+def test_tiny_and_enormous_images(run_real: Run, tmp_path: Path) -> None:
     Image.new("RGB", (1, 1), "white").save(tmp_path / "one.png")
-    done = ocria("parse", "one.png", "-f", "json")
+    done = run_real("parse", "one.png", "-f", "json")
     assert done.returncode == 0, done.stderr
     assert [entry["status"] for entry in json.loads(done.stdout)["pages"]] == ["blank"]
     Image.new("1", (20_000, 20_000)).save(tmp_path / "vast.png")
-    done = ocria("parse", "vast.png")
+    done = run_real("parse", "vast.png")
     assert done.returncode == 7
     assert "warning: page 1: failed (pixel_limit)" in done.stderr
     assert done.stdout.startswith("<!-- page 1: failed: ")

@@ -14,16 +14,16 @@ import pytest
 from .conftest import PROGRAM, Run, Script, Start, clean_environment, wait_for
 
 
-def test_markdown_is_all_that_reaches_standard_output(run: Run, script: Script) -> None:
-    done = run("parse", script({"text": "one"}, {"text": "two"}))
+def test_markdown_is_all_that_reaches_standard_output(spawn: Run, script: Script) -> None:
+    done = spawn("parse", script({"text": "one"}, {"text": "two"}))
     assert (done.returncode, done.stdout) == (0, "one\n\ntwo\n")
     assert "doc.pdf: 2 pages, 6 tokens" in done.stderr
 
 
 @pytest.mark.parametrize("to_file", [False, True])
-def test_native_prints_go_to_standard_error(run: Run, script: Script, to_file: bool) -> None:
+def test_native_prints_go_to_standard_error(spawn: Run, script: Script, to_file: bool) -> None:
     where = ["-o", "out.md"] if to_file else []
-    done = run("parse", script({"text": "one", "native": "POLLUTION\n"}), *where)
+    done = spawn("parse", script({"text": "one", "native": "POLLUTION\n"}), *where)
     assert done.returncode == 0
     assert done.stdout == ("" if to_file else "one\n")
     assert "POLLUTION" in done.stderr and "a Python library too" in done.stderr
@@ -59,22 +59,22 @@ def test_a_page_leaves_before_the_next_is_read(
     assert b"two" in rest and process.returncode == 0
 
 
-def test_standard_input_and_name_of_source(run: Run) -> None:
+def test_standard_input_and_name_of_source(spawn: Run) -> None:
     document = json.dumps({"pages": [{"text": "x"}]}).encode()
-    done = run("parse", "-", "-f", "json", stdin=document)
+    done = spawn("parse", "-", "-f", "json", stdin=document)
     assert json.loads(done.stdout)["source"]["name"] == "-"
 
 
-def test_output_is_utf8_in_any_locale(run: Run, script: Script) -> None:
+def test_output_is_utf8_in_any_locale(spawn: Run, script: Script) -> None:
     document = script({"text": "Thuế giá trị — 日本語"})
-    done = run("parse", document, env={"LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
+    done = spawn("parse", document, env={"LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
     assert done.stdout == "Thuế giá trị — 日本語\n"
 
 
-def test_a_file_name_that_is_not_utf8(tmp_path: Path, run: Run, script: Script) -> None:
+def test_a_file_name_that_is_not_utf8(tmp_path: Path, spawn: Run, script: Script) -> None:
     name = os.fsdecode(b"caf\xe9.pdf")
     script({"text": "x"}, name=name)
-    done = run("parse", name, "-f", "json")
+    done = spawn("parse", name, "-f", "json")
     assert done.returncode == 0
     assert json.loads(done.stdout)["source"]["name"] == "caf\N{REPLACEMENT CHARACTER}.pdf"
 
@@ -104,9 +104,9 @@ def test_help_into_a_closed_pipe(start: Start, option: str) -> None:
     assert process.stderr.read() == b""
 
 
-def test_a_full_disk_behind_standard_output(run: Run, script: Script) -> None:
+def test_a_full_disk_behind_standard_output(spawn: Run, script: Script) -> None:
     with Path("/dev/full").open("wb") as full:
-        done = run("parse", script({"text": "x"}), stdout=full)
+        done = spawn("parse", script({"text": "x"}), stdout=full)
     assert done.returncode == 4
     assert "error: cannot write standard output" in done.stderr
     assert "caused by: OSError: [Errno 28]" in done.stderr
@@ -135,8 +135,8 @@ def test_ctrl_c_keeps_the_pages_that_left(start: Start, script: Script, tmp_path
     assert b"note: kept 1 finished page\n" in err and b"Traceback" not in err
 
 
-def test_ctrl_c_leaves_valid_json(run: Run, script: Script) -> None:
-    done = run("parse", script({"text": "one"}, {"interrupt": True}), "-f", "json")
+def test_ctrl_c_leaves_valid_json(spawn: Run, script: Script) -> None:
+    done = spawn("parse", script({"text": "one"}, {"interrupt": True}), "-f", "json")
     assert done.returncode == 130
     assert [page["number"] for page in json.loads(done.stdout)["pages"]] == [1]
 
