@@ -22,14 +22,14 @@ Shape = tuple[int, int]
 # Height and width in pixels; repeats weigh.
 SHAPES: dict[str, tuple[Shape, ...]] = {
     "portrait": (
-        *((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3, (1248, 928), (1152, 832),
+        *((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3, (1248, 960), (1152, 832),
         (1024, 768), (1440, 960),
     ),
     "landscape": ((1024, 1408), (992, 1408), (768, 1344), (768, 1024), (832, 1152)),
     "tall": ((1408, 640), (1216, 480), (1600, 512), (1024, 512), (1792, 768), (1408, 832)),
     "crop": (
         (512, 640), (384, 896), (256, 640), (640, 896), (320, 512), (448, 448), (768, 640),
-        (192, 896), (544, 1024), (416, 736),
+        (192, 896), (544, 1024), (416, 768),
     ),
     "strip": ((128, 512), (64, 384), (256, 512), (96, 768), (160, 1024)),
 }  # fmt: skip
@@ -97,7 +97,7 @@ class Batches(IterableDataset[Batch]):
             family = self._family(rng)
             shape = rng.choice(SHAPES[family])
             # The first pool is one batch, so that training starts early.
-            pool = self._pool(studio, tokenizer, rng, family, shape, 1.0 if first else 2.6)
+            pool = self._pool(studio, tokenizer, rng, family, shape, 1.0 if first else 2.1)
             first = False
             yield from self._cut(pool, family, shape)
 
@@ -132,7 +132,7 @@ class Batches(IterableDataset[Batch]):
         self, pool: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape
     ) -> Iterator[Batch]:
         pool.sort(key=lambda item: len(item[1]))
-        start = 0
+        start = before = 0
         while start < len(pool):
             stop = start + 1
             while stop < len(pool) and stop - start < MAX_BATCH:
@@ -140,8 +140,10 @@ class Batches(IterableDataset[Batch]):
                 if work > self._source.budget_tflop:
                     break
                 stop += 1
-            if start > 0 and stop - start < 3:
+            # A small rest costs a whole step's overhead: let it go.
+            if start > 0 and stop == len(pool) and stop - start < before // 2:
                 return
+            before = stop - start
             yield _batch(pool[start:stop], family, shape)
             start = stop
 

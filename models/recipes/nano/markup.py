@@ -49,7 +49,9 @@ def rotation(markup: str) -> str | None:
 
 
 def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> float:
-    """Intersection over union of two boxes, a unit added to each side for thin ones."""
+    """Intersection over union of two boxes, a unit added to each side for thin ones; 0 if damaged."""
+    if min(a[2] - a[0], a[3] - a[1], b[2] - b[0], b[3] - b[1]) < 0:
+        return 0.0
     width = min(a[2], b[2]) - max(a[0], b[0]) + 1
     height = min(a[3], b[3]) - max(a[1], b[1]) + 1
     shared = max(0, width) * max(0, height)

@@ -104,6 +104,8 @@ class Run:
         self.plan, self.rank = plan, rank
         torch.manual_seed(plan.seed)
         torch.set_float32_matmul_precision("high")
+        # cuDNN builds a plan for every new shape, about a second each; shapes here are many.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         tokenizer = Tokenizer.from_file(str(plan.tokenizer))
         self.model: Reader = load_reader(Folder(path=plan.base), tokenizer).to(rank.device)
         self.optimiser = Optimiser(self.model, Rates(peak=plan.peak))
