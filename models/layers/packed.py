@@ -17,6 +17,25 @@ _FUSED: dict[Activation, tuple[str, str]] = {
 _TYPICAL_ROWS = 4096
 
 
+def can_pack(weight: Tensor) -> bool:
+    """Whether oneDNN's blocked products take this tensor: bfloat16 on a CPU."""
+    on_cpu = weight.device.type == "cpu" and weight.dtype == torch.bfloat16
+    return on_cpu and torch.backends.mkldnn.is_available()
+
+
+def pack(weight_NK: Tensor, num_rows: int) -> Tensor:
+    """A weight in the blocked layout that suits products with `num_rows` rows; opaque."""
+    return torch.ops.mkldnn._reorder_linear_weight(weight_NK.contiguous(), num_rows)
+
+
+def packed_product(
+    x_MK: Tensor, packed: Tensor, bias_N: Tensor | None = None, activation: Activation = "none"
+) -> Tensor:
+    """activation(x W^T + b), [M, N], summed in float32; the same bits for any thread count."""
+    name, algorithm = _FUSED[activation]
+    return torch.ops.mkldnn._linear_pointwise(x_MK, packed, bias_N, name, [], algorithm)
+
+
 class PackedLinear(nn.Linear):
     """y = activation(x W^T + b) for thousands of rows at once.
 
@@ -37,20 +56,14 @@ class PackedLinear(nn.Linear):
     def pack(self) -> None:
         """Lays the weight out for the CPU; elsewhere, and in float32, the plain one is as fast."""
         weight = self.weight.detach()
-        if weight.device.type != "cpu" or weight.dtype != torch.bfloat16:
-            return
-        if not torch.backends.mkldnn.is_available():
-            return
-        self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, _TYPICAL_ROWS)
-        self.weight = nn.Parameter(weight.new_empty(0), requires_grad=False)
+        if can_pack(weight):
+            self._packed = pack(weight, _TYPICAL_ROWS)
+            self.weight = nn.Parameter(weight.new_empty(0), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """[rows, in_features] -> [rows, out_features]."""
         if self._packed is not None:
-            name, algorithm = _FUSED[self.activation]
-            return torch.ops.mkldnn._linear_pointwise(
-                x, self._packed, self.bias, name, [], algorithm
-            )
+            return packed_product(x, self._packed, self.bias, self.activation)
         y = F.linear(x, self.weight, self.bias)
         if self.activation == "none":
             return y

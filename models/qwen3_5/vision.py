@@ -12,11 +12,11 @@ Source: architecture specification of qwen3_5, vision tower; `transformers` 5.24
 from collections import OrderedDict
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ocria.models.layers.packed import PackedLinear
 from ocria.models.qwen3_5.config import VisionConfig
+from ocria.models.qwen3_5.vision_attention import page_attention
 from ocria.models.qwen3_5.vision_geometry import Geometry, interpolate_table, rotary_factors
 
 _EPSILON = 1e-6
@@ -69,9 +69,7 @@ class _Attention(nn.Module):
         qkv_HPK = self.qkv(x_PC).unflatten(1, (3 * self.num_heads, -1)).transpose(0, 1)
         query_key, value_HPK = qkv_HPK.split((2 * self.num_heads, self.num_heads))
         query_HPK, key_HPK = _rotate(query_key, geometry).chunk(2)
-        mixed_HPK = F.scaled_dot_product_attention(query_HPK[None], key_HPK[None], value_HPK[None])[
-            0
-        ]
+        mixed_HPK = page_attention(query_HPK, key_HPK, value_HPK)
         return self.proj(mixed_HPK.transpose(0, 1).flatten(1))
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ocria.models.qwen3_5.config import Qwen35Config, VisionConfig
 from ocria.models.qwen3_5.vision import _KEPT_GRIDS, VisionTower
+from ocria.models.qwen3_5.vision_attention import page_attention
 from ocria.models.qwen3_5.vision_geometry import patch_coordinates
 from ocria.weights import CheckpointReader
 
@@ -153,3 +154,28 @@ def test_the_real_tower_equals_the_oracle() -> None:
         narrow = tower(config.vision, reference, torch.bfloat16)(values_PX, 24, 40)
     assert relative_error(wide, expected) < 1e-4
     assert relative_error(narrow, expected) < 0.03
+
+
+@pytest.mark.parametrize("patches", [4, 300])
+@pytest.mark.parametrize("channels", [12, 64, 72])
+def test_attention_in_bfloat16_is_attention(patches: int, channels: int) -> None:
+    generator = torch.Generator().manual_seed(2)
+    qkv = torch.randn(3, 2, patches, channels, generator=generator).bfloat16()
+    qkv[:2] *= 3
+    expected = torch.nn.functional.scaled_dot_product_attention(*qkv.double())
+    found = page_attention(*qkv)
+    assert found.dtype == torch.bfloat16 and found.shape == qkv.shape[1:]
+    assert relative_error(found, expected) < 0.02
+
+
+def test_attention_has_the_same_bytes_for_any_number_of_threads() -> None:
+    qkv = torch.randn(3, 2, 777, 64, generator=torch.Generator().manual_seed(2)).bfloat16()
+    before = torch.get_num_threads()
+    try:
+        found = []
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            found.append(page_attention(*qkv))
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
