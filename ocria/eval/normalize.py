@@ -145,5 +145,5 @@ def escape_markdown(text: str) -> str:
 
     Brackets become an entity, since `\\[` also opens a formula.
     """
-    text = text.replace("&", "&amp;").replace("[", "&#91;").replace("<", "&lt;")
-    return re.sub(r"([\\`*_#|>$~])", r"\\\1", text)
+    escaped = re.sub(r"([\\`*_#|>$~])", r"\\\1", text)
+    return escaped.replace("&", "&amp;").replace("[", "&#91;").replace("<", "&lt;")

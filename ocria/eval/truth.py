@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from ocria.eval.formulas import formulas_in
 from ocria.eval.items import Truth
+from ocria.eval.latex_tables import latex_tables
 from ocria.eval.rules import RuleError, read_rule, with_baseline
 from ocria.eval.tables import Cell, Table, tables_in
 
@@ -87,17 +88,25 @@ def blocks_truth(path: Path) -> Truth:
         kinds = [str(block["type"]) for block in blocks]
     except (TypeError, KeyError) as error:
         raise TruthError(f"{path.name}: not a list of blocks with type and data") from error
-    markdown = "\n\n".join(parts)
-    is_formula = [kind.endswith("formula") for kind in kinds]
-    formulas = tuple(
-        latex for part, yes in zip(parts, is_formula, strict=True) if yes for latex in [part]
-    )
+    formulas: list[str] = []
+    tables: list[Table] = []
+    for index, kind in enumerate(kinds):
+        if kind.endswith("formula"):
+            formulas.append(parts[index])
+        elif kind == "table":
+            found = latex_tables(parts[index]) or tables_in(parts[index])
+            tables.extend(found)
+            parts[index] = "\n".join(_table_text(table) for table in found)
     return Truth(
-        text=markdown,
+        text="\n\n".join(parts),
         is_markdown=True,
-        tables=tables_in(markdown) or None,
-        formulas=formulas or None,
+        tables=tuple(tables) or None,
+        formulas=tuple(formulas) or None,
     )
+
+
+def _table_text(table: Table) -> str:
+    return "\n".join(" ".join(cell.text for cell in row) for row in table.rows)
 
 
 def icdar2013_truth(path: Path) -> Truth:
