@@ -7,7 +7,7 @@ import os
 # threads that sleep (2 cores, load 10).
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from ocria.pipeline.page_reader import PageReader, load_page_reader  # noqa: E402
-from ocria.pipeline.stream import PageStream, ParsedPage, open_stream  # noqa: E402
+from ocria.pipeline.page_reader import PageReader, load_page_reader
+from ocria.pipeline.stream import PageStream, ParsedPage, open_stream
 
 __all__ = ["PageReader", "PageStream", "ParsedPage", "load_page_reader", "open_stream"]
