@@ -33,9 +33,10 @@ _COLOUR = re.compile(r"\\cellcolor(?:\[[^\]]*\])?\{[^{}]*\}")
 _VERBATIM = re.compile(r"""\\verb(["|+!])(.*?)\1""")
 _SIGNS = {
     r"\%": "%", r"\&": "&", r"\_": "_", r"\#": "#", r"\$": "$", r"\{": "{", r"\}": "}",
-    "~": " ", "---": "—", "--": "–", r"\textendash": "–", r"\textless ": "<", r"\textgreater ": ">",
-    r"\textless": "<", r"\textgreater": ">", r"\qquad": " ", r"\quad": " ", r"\,": " ",
-    r"\ddag": "‡", r"\dag": "†", r"\copyright": "©", r"\pounds": "£", r"\S": "§", r"\P": "¶", r"\checkmark": "✓",
+    "~": " ", "---": "—", "--": "–", r"\textendash": "–", r"\textless ": "<", r"\textless": "<",
+    r"\textgreater ": ">", r"\textgreater": ">", r"\qquad": " ", r"\quad": " ", r"\,": " ",
+    r"\checkmark": "✓", r"\ddag": "‡", r"\dag": "†", r"\copyright": "©", r"\pounds": "£",
+    r"\S": "§", r"\P": "¶",
 }  # fmt: skip
 _LONE_SIGNS = {
     r"\times": "×", r"\sim": "~", r"\pm": "±", r"\uparrow": "↑", r"\downarrow": "↓",

@@ -76,10 +76,13 @@ def read_prediction(folder: Path, name: str) -> Prediction:
     Raises PredictionError.
     """
     journal = folder / f"{name}.pages.jsonl"
+    path = folder / f"{name}.md"
     if journal.is_file():
+        if not path.is_file():
+            # The Markdown is written last: without it the journal is of a run that was stopped.
+            raise PredictionError(f"prediction of {name} is not finished")
         _, pages = _read_journal(journal)
         return Prediction(pages=pages)
-    path = folder / f"{name}.md"
     try:
         markdown = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:

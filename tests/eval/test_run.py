@@ -167,6 +167,17 @@ def test_a_folder_of_kept_predictions_brings_its_times(dataset: Path) -> None:
     assert (again["engine"], again["version"], again["seconds_per_page"]) == ("echo", "1", 0.5)
 
 
+def test_an_unfinished_reading_is_not_scored(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    work = dataset.parent / "work/echo"
+    (work / "greys/20.png.md").unlink()
+    report = evaluate(EvalOptions(dataset=dataset, pred=work))
+    assert [(p.where, p.what) for p in report.problems] == [
+        ("greys/20.png", "prediction of greys/20.png is not finished")
+    ]
+
+
 def test_machine_made_truth_is_left_out_of_the_overall(dataset: Path) -> None:
     index = dataset / "index.jsonl"
     rows = [json.loads(line) for line in index.read_text().splitlines()]
