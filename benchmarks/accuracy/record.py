@@ -1,9 +1,9 @@
 """Writes the figures of kept predictions as files to commit: numbers alone, no text.
 
-    python benchmarks/accuracy/record.py DATASET PREDICTIONS OUT
+    python benchmarks/accuracy/record.py NAME DATASET PREDICTIONS OUT
 
-PREDICTIONS is one engine's folder of an `ocria eval --work` run. OUT/<dataset>-<engine>.csv gets a
-row a document, OUT/<dataset>-<engine>.json the JSON line of `ocria eval` with date and machine.
+PREDICTIONS is one engine's folder of an `ocria eval --work` run. OUT/NAME-<engine>.csv gets a row a
+document, OUT/NAME-<engine>.json the JSON line of `ocria eval` with date and machine.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ocria.eval.figures import METRICS
 from ocria.eval.score import ItemScore
 
 
-def main(dataset: Path, predictions: Path, out: Path) -> None:
+def main(name: str, dataset: Path, predictions: Path, out: Path) -> None:
     """Score and write both files."""
     report = evaluate(EvalOptions(dataset=dataset, pred=predictions))
     (run,) = report.runs
     out.mkdir(parents=True, exist_ok=True)
-    stem = f"{dataset.name}-{run.engine}"
+    stem = f"{name}-{run.engine}"
     with (out / f"{stem}.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         names = [metric.name for metric in METRICS]
@@ -34,7 +34,7 @@ def main(dataset: Path, predictions: Path, out: Path) -> None:
         writer.writerows(_row(item.score) for item in run.items)
     row = json.loads(report.as_json_line())
     machine = f"{platform.machine()}, {os.cpu_count()} cores"
-    row.update(date=datetime.now(UTC).date().isoformat(), machine=machine)
+    row.update(dataset=name, date=datetime.now(UTC).date().isoformat(), machine=machine)
     (out / f"{stem}.json").write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
 
 
@@ -51,6 +51,6 @@ def _row(score: ItemScore) -> list[str | int]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
-    main(*map(Path, sys.argv[1:]))
+    main(sys.argv[1], *map(Path, sys.argv[2:]))
