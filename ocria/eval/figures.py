@@ -107,6 +107,19 @@ def aggregate(name: str, scores: Sequence[ItemScore]) -> Aggregate:
     )
 
 
+def bench_score(scores: Sequence[ItemScore]) -> float | None:
+    """olmOCR-bench's own score: the plain mean of the pass rates by rule file.
+
+    Baseline rules count as a file of their own. None without rules.
+    """
+    files: dict[str, list[bool]] = {}
+    for score in scores:
+        for outcome in score.rules:
+            name = "baseline" if outcome.type == "baseline" else score.item.group
+            files.setdefault(name, []).append(outcome.passed)
+    return fmean(fmean(passed) for passed in files.values()) if files else None
+
+
 def _figures(scores: Sequence[ItemScore]) -> list[Figure]:
     found = []
     for metric in METRICS:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ocria.errors import ExitCode
-from ocria.eval.figures import Aggregate, aggregate
+from ocria.eval.figures import Aggregate, aggregate, bench_score
 from ocria.eval.items import RANKED_ORIGINS, Dataset, Problem
 from ocria.eval.predictions import Prediction
 from ocria.eval.score import ItemScore
@@ -96,9 +96,15 @@ def _run_row(run: EngineRun) -> dict[str, Any]:
         "engine": run.engine,
         "version": run.version,
         **_aggregate_row(run.overall),
+        **_bench_row(run),
         "sets": {group.name: _aggregate_row(group) for group in run.groups},
         "truth_origins": {origin.name: _aggregate_row(origin) for origin in run.origins},
     }
+
+
+def _bench_row(run: EngineRun) -> dict[str, float]:
+    score = bench_score([item.score for item in run.items])
+    return {} if score is None else {"olmocr_bench_score": round(score, DIGITS)}
 
 
 def _aggregate_row(group: Aggregate) -> dict[str, Any]:

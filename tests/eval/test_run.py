@@ -10,9 +10,10 @@ import pytest
 from PIL import Image
 
 from ocria.errors import ExitCode, UsageError
-from ocria.eval import EvalOptions, evaluate, parse_shard
+from ocria.eval import EvalOptions, evaluate, parse_shard, run
 from ocria.eval.engines import PageImage, make_engine, register_engine
 from ocria.eval.html_report import write_html
+from ocria.eval.page_images import page_images
 from ocria.eval.predictions import PagePrediction, ReadBlock
 
 
@@ -37,6 +38,16 @@ class Echo:
             yield PagePrediction(
                 number=page.number, markdown=text, seconds=0.5, tokens=7, blocks=(block,)
             )
+
+
+@pytest.fixture(autouse=True)
+def quick_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decodes in this process: a worker process a document would be most of the time here."""
+
+    def decode(path: Path, pages: object, *, dpi: int) -> Iterator[PageImage]:
+        yield PageImage(number=1, image=Image.open(path).convert("RGB"), dpi=200.0)
+
+    monkeypatch.setattr(run, "page_images", decode)
 
 
 @pytest.fixture
@@ -178,6 +189,22 @@ def test_an_unfinished_reading_is_not_scored(dataset: Path) -> None:
     ]
 
 
+def test_the_bench_score_means_rule_files(tmp_path: Path) -> None:
+    root = tmp_path / "bench"
+    (root / "pdfs").mkdir(parents=True)
+    Image.new("RGB", (30, 20), "white").save(root / "pdfs/a.pdf", "PDF")
+    rule = {"pdf": "a.pdf", "page": 1, "type": "present"}
+    found, missed = {**rule, "id": "1", "text": "alpha"}, {**rule, "id": "2", "text": "omega"}
+    (root / "one.jsonl").write_text("\n".join(map(json.dumps, [found, missed, missed])))
+    (root / "two.jsonl").write_text(json.dumps(found))
+    pred = tmp_path / "pred"
+    pred.mkdir()
+    (pred / "a.pdf#p1.md").write_text("alpha")
+    row = json.loads(evaluate(EvalOptions(dataset=root, pred=pred)).as_json_line())
+    assert row["olmocr_bench_score"] == pytest.approx((1 / 3 + 1 + 1) / 3, abs=1e-4)
+    assert row["rules"] == {"baseline": [2, 2], "present": [2, 4]}
+
+
 def test_machine_made_truth_is_left_out_of_the_overall(dataset: Path) -> None:
     index = dataset / "index.jsonl"
     rows = [json.loads(line) for line in index.read_text().splitlines()]
@@ -189,7 +216,8 @@ def test_machine_made_truth_is_left_out_of_the_overall(dataset: Path) -> None:
     assert row["truth_origins"]["machine"]["items"] == 1
 
 
-def test_an_unreadable_document_is_named(dataset: Path) -> None:
+def test_an_unreadable_document_is_named(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "page_images", page_images)
     (dataset / "greys/10.png").write_bytes(b"no picture")
     use(Echo())
     report = evaluate(options(dataset))
