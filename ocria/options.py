@@ -7,6 +7,7 @@ from ocria.errors import UsageError
 
 DrafterName = Literal["auto", "none", "ngram", "text-layer", "dflash"]
 Furniture = Literal["drop", "keep"]
+OutputFormat = Literal["md", "json", "jsonl", "html"]
 
 DEFAULT_MODEL = "ocria-nano"
 DEFAULT_MAX_TOKENS = 8192

@@ -5,15 +5,13 @@ Precedence everywhere: flag, then `OCRIA_*` variable, then default.
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from ocria.console import ProgressMode
 from ocria.errors import InputError, UsageError
 from ocria.options import DrafterName, Furniture
-
-OutputFormat = Literal["md", "json", "jsonl", "html"]
 
 PASSWORD_VARIABLE = "OCRIA_PASSWORD"
 

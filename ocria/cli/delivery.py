@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ocria.cli.arguments import OutputFormat
 from ocria.cli.destination import (
     Destination,
     StreamDestination,
@@ -18,7 +17,7 @@ from ocria.cli.interrupt import InterruptGate
 from ocria.cli.report import Tally
 from ocria.console import Progress, ProgressMode, claim_stdout, open_progress, print_notice
 from ocria.errors import ExitCode, InputError, OutputError
-from ocria.options import Furniture, ParseOptions
+from ocria.options import Furniture, OutputFormat, ParseOptions
 
 if TYPE_CHECKING:
     from ocria.output import Writer

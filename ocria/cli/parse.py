@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from ocria.cli import arguments
-from ocria.cli.arguments import OutputFormat
 from ocria.console import print_notice, set_verbosity
 from ocria.errors import ExitCode, UsageError
-from ocria.options import DEFAULT_MAX_TOKENS, DEFAULT_MODEL, DrafterName, ParseOptions
+from ocria.options import DEFAULT_MAX_TOKENS, DEFAULT_MODEL, DrafterName, OutputFormat, ParseOptions
 
 SUFFIXES: dict[str, OutputFormat] = {
     ".md": "md",

@@ -14,7 +14,8 @@ from ocria.eval.options import EvalOptions
 from ocria.eval.predictions import PagePrediction, ReadBlock
 from ocria.options import DEFAULT_MODEL, Furniture, ParseOptions
 from ocria.output import page_markdown
-from ocria.pipeline import PageReader, load_page_reader, open_stream
+from ocria.pipeline import open_stream
+from ocria.pipeline.page_reader import PageReader, load_page_reader
 from ocria.rasterize import PageImage as RasterPage
 from ocria.version import __version__
 

@@ -3,11 +3,10 @@
 from ocria.output.decoded import DecodedText, PageBlocks, PageGeometry, mean_probability
 from ocria.output.markdown import page_markdown
 from ocria.output.page_blocks import build_page_blocks
-from ocria.output.writer import Format, Writer, open_writer, render
+from ocria.output.writer import Writer, open_writer, render
 
 __all__ = [
     "DecodedText",
-    "Format",
     "PageBlocks",
     "PageGeometry",
     "Writer",

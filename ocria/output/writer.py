@@ -1,18 +1,16 @@
 """One way to write a document, whatever the format."""
 
 import io
-from typing import Literal, Protocol, TextIO
+from typing import Protocol, TextIO
 
 import numpy as np
 
 from ocria.document import Document, Generator, Page, Source
-from ocria.options import Furniture
+from ocria.options import Furniture, OutputFormat
 from ocria.output.html import HtmlWriter
 from ocria.output.json import JsonWriter
 from ocria.output.jsonl import JsonlWriter
 from ocria.output.markdown import MarkdownWriter
-
-Format = Literal["md", "json", "jsonl", "html"]
 
 
 class Writer(Protocol):
@@ -26,7 +24,7 @@ class Writer(Protocol):
 
 
 def open_writer(
-    fmt: Format,
+    fmt: OutputFormat,
     sink: TextIO,
     *,
     source: Source,
@@ -52,7 +50,7 @@ def open_writer(
 
 def render(
     document: Document,
-    fmt: Format,
+    fmt: OutputFormat,
     *,
     furniture: Furniture = "drop",
     page_markers: bool = False,

@@ -1,16 +1,15 @@
 """A document's pages as they are read, in order."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocria.document import Generator, Page, Source
 from ocria.options import ParseOptions
-from ocria.pipeline.page_reader import PageReader, load_page_reader
 from ocria.rasterize import (
     DocumentReader,
     PageFailed,
@@ -21,6 +20,9 @@ from ocria.rasterize import (
 )
 from ocria.version import __version__
 
+if TYPE_CHECKING:
+    from ocria.pipeline.page_reader import PageReader
+
 
 class ParsedPage(NamedTuple):
     """A page and its picture, upright; uint8 [H, W, 3], None if there is none."""
@@ -29,10 +31,7 @@ class ParsedPage(NamedTuple):
     image: NDArray[np.uint8] | None
 
 
-class ReaderLoader(Protocol):
-    """Loads a page reader for options; `load_page_reader`, or a stand-in in tests."""
-
-    def __call__(self, options: ParseOptions) -> PageReader: ...
+ReaderLoader = Callable[[ParseOptions], "PageReader"]
 
 
 class PageStream:
@@ -49,7 +48,7 @@ class PageStream:
     def __init__(
         self,
         document: DocumentReader,
-        reader: PageReader,
+        reader: "PageReader",
         numbers: tuple[int, ...],
         dpi: int | None,
     ) -> None:
@@ -84,6 +83,13 @@ class PageStream:
         self.close()
 
 
+def _load(options: ParseOptions) -> "PageReader":
+    # Imports torch, while a worker process is already busy with the document.
+    from ocria.pipeline.page_reader import load_page_reader
+
+    return load_page_reader(options)
+
+
 def _upright(picture: PageImage | PageFailed, page: Page) -> NDArray[np.uint8] | None:
     """The picture as the page's boxes lie in it: turned once more if the model said so."""
     if isinstance(picture, PageFailed):
@@ -96,7 +102,7 @@ def open_stream(
     *,
     name: str,
     options: ParseOptions,
-    load: ReaderLoader = load_page_reader,
+    load: ReaderLoader | None = None,
 ) -> PageStream:
     """Opens a document and the model that will read it; whatever can fail early fails here.
 
@@ -104,7 +110,7 @@ def open_stream(
         source: a path, or the document's bytes.
         name: what to call it.
         options: see `ParseOptions`.
-        load: how to get the page reader.
+        load: how to get the page reader; None loads the model that the options name.
 
     Raises:
         InputError: the document cannot be opened.
@@ -117,7 +123,7 @@ def open_stream(
     )
     try:
         numbers = page_range(options.pages, document.source.num_pages)
-        return PageStream(document, load(options), numbers, options.dpi)
+        return PageStream(document, (load or _load)(options), numbers, options.dpi)
     except BaseException:
         document.close()
         raise

@@ -12,7 +12,8 @@ import ocria
 from ocria.document import Page
 from ocria.errors import OcriaError, UsageError, WeightsError
 from ocria.options import ParseOptions
-from ocria.pipeline import PageReader, load_page_reader, open_stream
+from ocria.pipeline import open_stream
+from ocria.pipeline.page_reader import PageReader, load_page_reader
 
 TEXT = "The old bridge was closed in 1924."
 
