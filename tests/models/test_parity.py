@@ -96,7 +96,7 @@ class StateDict:
 
 
 def both_models(
-    changes: dict[str, Any], tied: bool, dtype: torch.dtype = torch.float32
+    changes: dict[str, Any], tied: bool, dtype: torch.dtype = torch.float32, device: str = "cpu"
 ) -> tuple[Any, Qwen35]:
     """A random float32 `transformers` model and ours with the same weights in `dtype`."""
     raw = reference_config(changes, tied)
@@ -115,7 +115,7 @@ def both_models(
     with torch.device("meta"):
         ours = Qwen35(Qwen35Config.from_mapping(raw))
     assign(ours, StateDict(state), dtype=dtype)
-    ours.prepare(dtype, torch.device("cpu"))
+    ours.prepare(dtype, torch.device(device))
     return reference, ours
 
 
@@ -231,10 +231,13 @@ def run_windows(
     return found
 
 
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_token_has_the_same_bits_in_every_window(dtype: torch.dtype, seed: int) -> None:
-    _, ours = both_models({}, tied=True, dtype=dtype)
+def test_a_token_has_the_same_bits_in_every_window(
+    seed: int, dtype: torch.dtype, device: str
+) -> None:
+    _, ours = both_models({}, tied=True, dtype=dtype, device=device)
     image = page(4, 6)
     prompt = prompt_of(image, [2, 7], [3], IMAGE_TOKEN)
     text = torch.randint(4, 190, (130,), generator=torch.Generator().manual_seed(9)).tolist()

@@ -54,6 +54,14 @@ def test_reads_a_line(reader: PageReader) -> None:
     assert (page.width_pt, page.height_pt) == (336, 72)
 
 
+@pytest.mark.gpu
+def test_reads_a_line_on_cuda(reader: PageReader) -> None:
+    on_cuda = load_page_reader(ParseOptions(device="cuda", max_tokens=64))
+    document = encoded(picture([TEXT]), picture(["Payment of 1,250.00 EUR is due", "by 3 May."]))
+    for ours, theirs in zip(read(on_cuda, document), read(reader, document), strict=True):
+        assert [block.text for block in ours.blocks] == [block.text for block in theirs.blocks]
+
+
 def test_pages_come_in_order_and_blank_ones_say_so(reader: PageReader) -> None:
     document = encoded(picture([TEXT]), Image.new("L", (448, 96), 244), picture(["Page three"]))
     pages = read(reader, document)
