@@ -100,6 +100,8 @@ class Engine:
         prompt = request.prompt
         if len(prompt.token_ids) + request.max_tokens + WINDOW > self._pool.max_positions:
             raise DeviceError("the page and its token limit do not fit the engine's positions")
+        if request.drafter is not None:
+            request.drafter.prepare(prompt.token_ids)
         logits_V = self._target.prefill(running.state, prompt, image_ND)
         self._pool.commit_prompt(running.state, len(prompt.token_ids))
         self._emit(ticket, running, self._allowed(logits_V[None]), ())
@@ -117,10 +119,11 @@ class Engine:
     def _propose(self, running: Running) -> tuple[int, ...]:
         request = running.request
         wanted = min(self._config.window - 1, request.max_tokens - len(running.token_ids) - 1)
-        if request.proposer is None or wanted < 1:
+        if request.drafter is None or wanted < 1:
             return ()
-        proposals = request.proposer(running.token_ids, wanted)
-        # A drafter is never trusted: what the vocabulary does not hold ends the proposal.
+        proposals = request.drafter.propose(tuple(running.token_ids), wanted)
+        # A drafter is never trusted: it gets a copy of what was emitted, and what the vocabulary
+        # does not hold ends its proposal.
         usable = []
         for token in proposals[:wanted]:
             if not 0 <= token < self._target.vocab_size or token in self._config.forbidden_ids:
@@ -149,6 +152,9 @@ class Engine:
         running.token_ids += verdict.token_ids[:emitted]
         running.logprobs += verdict.logprobs[:emitted]
         running.accepted.append(emitted)
+        if running.request.drafter is not None:
+            num_accepted = min(emitted, len(verdict.token_ids) - 1)
+            running.request.drafter.observe(tuple(verdict.token_ids[:emitted]), num_accepted)
         self._cut_loop(ticket, running, verdict.token_ids[:emitted])
         return len(verdict.token_ids)
 

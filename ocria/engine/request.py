@@ -1,15 +1,12 @@
 """What goes into the engine and what comes out."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ocria.engine.speculative import Drafter
 from ocria.models.base import ImagePatches, Prompt, SequenceState
 
 Finish = Literal["eos", "length", "loop"]
-
-Proposer = Callable[[Sequence[int], int], Sequence[int]]
-"""Proposed continuation: (tokens emitted so far, most tokens wanted) -> token ids."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,13 +17,13 @@ class Request:
         prompt: prompt ids with room for the image tokens.
         image: the page's patches, or None for a prompt of text alone.
         max_tokens: most tokens to emit; reaching it finishes with `length`.
-        proposer: source of speculative proposals, or None to decode plainly.
+        drafter: source of speculative proposals, or None to decode plainly.
     """
 
     prompt: Prompt
     image: ImagePatches | None
     max_tokens: int
-    proposer: Proposer | None = None
+    drafter: Drafter | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

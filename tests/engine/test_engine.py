@@ -1,13 +1,14 @@
 """The engine's rules on a fake target: stops, limits, loops, proposals, states, slots."""
 
-import random
+import contextlib
 from collections.abc import Sequence
 
 import pytest
+from fake_drafters import Constant, Hostile, Oracle
 from fake_target import STOP, FakeTarget
 
 from ocria.engine import Engine, EngineConfig, Request, Result
-from ocria.engine.request import Proposer
+from ocria.engine.speculative import Drafter
 from ocria.models.base import FOLD_BLOCK, Prompt
 
 
@@ -21,41 +22,12 @@ def make_engine(target: FakeTarget, **changes: object) -> Engine:
     return Engine(target, config)
 
 
-def make_request(max_tokens: int = 300, proposer: Proposer | None = None) -> Request:
-    return Request(
-        prompt=Prompt((5, 6, 7, 8)), image=None, max_tokens=max_tokens, proposer=proposer
-    )
+def make_request(max_tokens: int = 300, drafter: Drafter | None = None) -> Request:
+    return Request(prompt=Prompt((5, 6, 7, 8)), image=None, max_tokens=max_tokens, drafter=drafter)
 
 
-def read(proposer: Proposer | None = None, *, window: int = 16, max_tokens: int = 300) -> Result:
-    return make_engine(FakeTarget(), window=window).run(make_request(max_tokens, proposer))
-
-
-class Oracle:
-    """Proposes the true continuation, with a chance of a wrong token at each place."""
-
-    def __init__(self, truth: Sequence[int], error_rate: float) -> None:
-        self._truth, self._error_rate = truth, error_rate
-        self._random = random.Random(0)
-
-    def __call__(self, emitted: Sequence[int], wanted: int) -> list[int]:
-        ahead = list(self._truth[len(emitted) : len(emitted) + wanted])
-        return [
-            self._random.randrange(50) if self._random.random() < self._error_rate else token
-            for token in ahead
-        ]
-
-
-def hostile(emitted: Sequence[int], wanted: int) -> list[int]:
-    kinds: list[list[int]] = [
-        [],
-        [-1] * wanted,
-        [10**6] * wanted,
-        [3] * wanted,
-        [0, 2, 1] * wanted,
-        [len(emitted) % 50] * (wanted * 3),
-    ]
-    return kinds[len(emitted) % len(kinds)]
+def read(drafter: Drafter | None = None, *, window: int = 16, max_tokens: int = 300) -> Result:
+    return make_engine(FakeTarget(), window=window).run(make_request(max_tokens, drafter))
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 8, 16, 31, 32])
@@ -69,7 +41,7 @@ def test_proposals_never_change_the_result(window: int, error_rate: float) -> No
 
 
 def test_a_hostile_drafter_costs_speed_only() -> None:
-    assert read(hostile).token_ids == read().token_ids
+    assert read(Hostile()).token_ids == read().token_ids
 
 
 def test_a_right_drafter_saves_passes() -> None:
@@ -77,6 +49,28 @@ def test_a_right_drafter_saves_passes() -> None:
     drafted = read(Oracle(plain.token_ids, 0.0), window=16)
     assert drafted.steps <= -(-plain.steps // 16) + 1
     assert sum(n * count for n, count in enumerate(drafted.accepted)) >= len(plain.token_ids) - 1
+
+
+def test_a_drafter_hears_every_token_once() -> None:
+    plain = read()
+    oracle = Oracle(plain.token_ids, 0.2)
+    drafted = read(oracle)
+    assert oracle.prompts == [(5, 6, 7, 8)]
+    assert tuple(token for emitted, _ in oracle.heard for token in emitted) == plain.token_ids
+    assert oracle.heard[0] == (plain.token_ids[:1], 0)
+    sizes = [len(emitted) for emitted, _ in oracle.heard[1:]]
+    assert [sizes.count(n) for n in range(len(drafted.accepted))] == list(drafted.accepted)
+    assert all(accepted == len(emitted) - 1 for emitted, accepted in oracle.heard[1:-1])
+
+
+def test_a_drafter_cannot_change_what_was_emitted() -> None:
+    class Forger(Constant):
+        def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
+            with contextlib.suppress(TypeError):
+                emitted[-1] = 7  # type: ignore[index]
+            return super().propose(emitted, most)
+
+    assert read(Forger(9)).token_ids == read().token_ids
 
 
 def test_the_stop_token_ends_and_is_not_emitted() -> None:
@@ -91,10 +85,10 @@ def test_an_empty_page() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7])
-@pytest.mark.parametrize("proposer", [None, lambda emitted, wanted: [9] * wanted])
-def test_the_token_limit(limit: int, proposer: Proposer | None) -> None:
+@pytest.mark.parametrize("drafter", [None, Constant(9)])
+def test_the_token_limit(limit: int, drafter: Drafter | None) -> None:
     script = [9] * 20 + [STOP]
-    result = make_engine(FakeTarget(script=script)).run(make_request(limit, proposer))
+    result = make_engine(FakeTarget(script=script)).run(make_request(limit, drafter))
     assert (result.token_ids, result.finish) == ((9,) * limit, "length")
 
 

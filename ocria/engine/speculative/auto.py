@@ -1,0 +1,135 @@
+"""Chooses, for each step, which drafter to follow and how far.
+
+Every source is asked and judged all the time, also while another one, or none, is followed: what
+it would have proposed is held against what the target writes then. That costs the call alone, so a
+source that became useless is left and one that became useful is found without a wasted row.
+
+Two rules choose. *Worth*: the depth with the most tokens expected for the cost of its pass, if a
+plain pass does not give more. *Credit*: drafting may lose `GRANT` + `SHARE` x tokens of a page,
+beyond what it has saved there; a depth whose loss would not be covered is not taken. The second
+holds whatever a source does, so the first may hope.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ocria.engine.speculative.drafter import Drafter
+from ocria.engine.speculative.pass_cost import PassCost
+
+GRANT = 0.5
+"""Passes of one row that a page may lose at its start: enough for one try of 16 rows on a CPU
+with bfloat16 products."""
+SHARE = 0.02
+"""Passes of one row that each token of the page may cost."""
+_MOST_CREDIT = 8.0
+"""Savings beyond this are kept: a page that drafts well and then badly does not spend them."""
+_RATE = 0.1
+"""Weight of the newest token in a source's running acceptance."""
+
+
+@dataclass(slots=True)
+class Source:
+    """A drafter, and what is known of it.
+
+    Attributes:
+        name: for the statistics.
+        call_cost: cost of one `propose` and `observe`, in target passes of one row.
+        acceptance: running chance that a proposed token is right when those before it are.
+        num_accepted: tokens of this page that were proposed by this source and accepted.
+    """
+
+    name: str
+    drafter: Drafter
+    call_cost: float
+    acceptance: float
+    num_accepted: int = 0
+    expected: Sequence[int] = field(default=())
+
+    def judge(self, emitted: Sequence[int]) -> None:
+        """Holds the outstanding proposal against what was emitted, up to the first difference."""
+        for index, token in enumerate(emitted):
+            if index == len(self.expected):
+                self.expected = ()
+                return
+            hit = self.expected[index] == token
+            self.acceptance += _RATE * (hit - self.acceptance)
+            if not hit:
+                self.expected = ()
+                return
+        self.expected = self.expected[len(emitted) :]
+
+
+class AutoDrafter:
+    """Follows the source that is worth most at each step, or none.
+
+    Keep one for a document: what was learnt of the sources stays from page to page.
+
+    Args:
+        sources: in order of preference between equals.
+        pass_cost: what a target pass of some rows costs on this device.
+    """
+
+    def __init__(self, sources: Sequence[Source], pass_cost: PassCost) -> None:
+        self._sources = tuple(sources)
+        self._costs = [pass_cost.of(rows) for rows in range(1, 34)]
+        self._credit = GRANT
+        self._followed: Source | None = None
+        self._depth = 0
+
+    @property
+    def credit(self) -> float:
+        """Passes of one row that drafting may still lose on this page."""
+        return self._credit
+
+    @property
+    def used(self) -> str:
+        """Name of the source that gave this page most of its accepted tokens, or `none`."""
+        best = max(self._sources, key=lambda source: source.num_accepted, default=None)
+        return best.name if best is not None and best.num_accepted else "none"
+
+    def prepare(self, prompt: Sequence[int]) -> None:
+        """Begins a page with a new grant."""
+        self._credit, self._followed, self._depth = GRANT, None, 0
+        for source in self._sources:
+            source.drafter.prepare(prompt)
+            source.expected, source.num_accepted = (), 0
+
+    def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
+        """The first tokens of the best source's proposal, as many as are worth their rows."""
+        best, self._followed, self._depth = 1.0, None, 0
+        for source in self._sources:
+            if not source.expected:
+                self._ask(source, emitted, most)
+            depth, worth = self._best_depth(source.acceptance, min(most, len(source.expected)))
+            if worth > best:
+                best, self._followed, self._depth = worth, source, depth
+        return () if self._followed is None else self._followed.expected[: self._depth]
+
+    def observe(self, emitted: Sequence[int], num_accepted: int) -> None:
+        """Settles the pass: its cost, its tokens, and what every source had expected."""
+        if self._followed is not None:
+            self._followed.num_accepted += num_accepted
+            self._credit += max(1, len(emitted)) - self._costs[self._depth]
+        self._followed, self._depth = None, 0
+        self._credit = min(self._credit + SHARE * len(emitted), _MOST_CREDIT)
+        for source in self._sources:
+            source.judge(emitted)
+            source.drafter.observe(emitted, num_accepted)
+
+    def _ask(self, source: Source, emitted: Sequence[int], most: int) -> None:
+        if self._credit >= source.call_cost:
+            self._credit -= source.call_cost
+            source.expected = tuple(source.drafter.propose(emitted, most))[:most]
+
+    def _best_depth(self, acceptance: float, available: int) -> tuple[int, float]:
+        """Depth with the most tokens expected for a pass's cost that the credit covers."""
+        best_depth, best, expected, chance = 0, 1.0, 1.0, 1.0
+        for depth in range(1, available + 1):
+            cost = self._costs[depth]
+            if cost - 1.0 > self._credit:
+                break
+            chance *= acceptance
+            expected += chance
+            if expected / cost > best:
+                best_depth, best = depth, expected / cost
+        return best_depth, best
