@@ -44,5 +44,8 @@ def dtype_of(device: torch.device) -> torch.dtype:
 
 def cpu_multiplies_bfloat16() -> bool:
     """Whether this CPU has bfloat16 products that torch's matrix library uses."""
-    capabilities = torch.cpu.get_capabilities()
-    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    # Public since torch 2.12 or so; before, one private question an instruction set.
+    if hasattr(torch.cpu, "get_capabilities"):
+        capabilities = torch.cpu.get_capabilities()
+        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
