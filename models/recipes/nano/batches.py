@@ -13,31 +13,34 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
-from ..pages.kinds import WEIGHTS
-from ..pages.sampler import make_samples, open_studio
+from ocria.models.recipes.pages.kinds import WEIGHTS
+from ocria.models.recipes.pages.sampler import make_samples, open_studio
+
 from .model import CHUNK, text_room
 from .vocabulary import EOS, PAD
 
 Shape = tuple[int, int]
-# Height and width in pixels; repeats weigh.
+# Height and width in pixels; repeats weigh. Each costs an attention plan once, so they are few.
 SHAPES: dict[str, tuple[Shape, ...]] = {
     "portrait": (
-        *((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3, (1248, 960), (1152, 832),
-        (1024, 768), (1440, 960),
+        *((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3, (1024, 768), (1152, 832),
     ),
-    "landscape": ((1024, 1408), (992, 1408), (768, 1344), (768, 1024), (832, 1152)),
-    "tall": ((1408, 640), (1216, 480), (1600, 512), (1024, 512), (1792, 768), (1408, 832)),
+    "landscape": ((1024, 1408), (992, 1408), (768, 1024)),
+    "tall": ((1408, 640), (1216, 480), (1792, 768), (1024, 512)),
     "crop": (
-        (512, 640), (384, 896), (256, 640), (640, 896), (320, 512), (448, 448), (768, 640),
-        (192, 896), (544, 1024), (416, 768),
+        (512, 640), (384, 896), (256, 640), (640, 896), (448, 448), (192, 896), (768, 640),
     ),
-    "strip": ((128, 512), (64, 384), (256, 512), (96, 768), (160, 1024)),
+    "strip": ((128, 512), (64, 384), (256, 512)),
 }  # fmt: skip
+TYPICAL_TOKENS = {"portrait": 1200, "landscape": 700, "tall": 400, "crop": 300, "strip": 50}
 # Share of steps by family, at the start and from a quarter of the run on.
 EARLY = {"portrait": 0.30, "landscape": 0.10, "tall": 0.10, "crop": 0.35, "strip": 0.15}
 LATE = {"portrait": 0.56, "landscape": 0.11, "tall": 0.08, "crop": 0.19, "strip": 0.06}
-MAX_TEXT_TOKENS = 3072
+# One long text pads its whole batch, so each family has its longest.
+MAX_TOKENS = {"portrait": 2944, "landscape": 2048, "tall": 1536, "crop": 704, "strip": 192}
 MAX_BATCH = 320
+# Activations of 78,000 decoder positions and their patches filled 139 GiB.
+MAX_POSITIONS = 64_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +52,7 @@ class Batch:
     ids: Tensor
 
     def pin_memory(self) -> Batch:
-        return Batch(
-            family=self.family, pixels=self.pixels.pin_memory(), ids=self.ids.pin_memory()
-        )
+        return Batch(family=self.family, pixels=self.pixels.pin_memory(), ids=self.ids.pin_memory())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +77,13 @@ def sample_tflop(shape: Shape, tokens: int) -> float:
     return (vision + 2 * decoder) * 1e-12
 
 
+def batch_size(family: str, shape: Shape, budget_tflop: float) -> int:
+    """Pages a batch of a shape: always the same, whatever their texts; bounded by memory too."""
+    by_work = int(budget_tflop / sample_tflop(shape, TYPICAL_TOKENS[family]))
+    by_memory = MAX_POSITIONS // (shape[0] * shape[1] // 1024 + MAX_TOKENS[family])
+    return max(1, min(MAX_BATCH, by_work, by_memory))
+
+
 class Batches(IterableDataset[Batch]):
     """An endless stream of batches; each worker draws its own documents."""
 
@@ -96,10 +104,15 @@ class Batches(IterableDataset[Batch]):
         while True:
             family = self._family(rng)
             shape = rng.choice(SHAPES[family])
+            size = batch_size(family, shape, self._source.budget_tflop)
             # The first pool is one batch, so that training starts early.
-            pool = self._pool(studio, tokenizer, rng, family, shape, 1.0 if first else 2.1)
+            count = 1 if first else 2
             first = False
-            yield from self._cut(pool, family, shape)
+            pool = self._pool(studio, tokenizer, rng, family, shape, size * count)
+            # Short texts with short ones: less padding.
+            pool.sort(key=lambda item: len(item[1]))
+            for start in range(0, len(pool), size):
+                yield _batch(pool[start : start + size], family, shape)
 
     def _family(self, rng: random.Random) -> str:
         done = float(self._progress)
@@ -108,14 +121,19 @@ class Batches(IterableDataset[Batch]):
         return rng.choices(list(SHAPES), weights)[0]
 
     def _pool(
-        self, studio: object, tokenizer: Tokenizer, rng: random.Random, family: str, shape: Shape,
-        budgets: float,
+        self,
+        studio: object,
+        tokenizer: Tokenizer,
+        rng: random.Random,
+        family: str,
+        shape: Shape,
+        count: int,
     ) -> list[tuple[np.ndarray, list[int]]]:
+        """Exactly `count` pages of one shape with their token ids."""
         kinds, weights = list(WEIGHTS[family]), list(WEIGHTS[family].values())
         height, width = shape
         pool: list[tuple[np.ndarray, list[int]]] = []
-        work = 0.0
-        while work < self._source.budget_tflop * budgets and len(pool) < MAX_BATCH * budgets:
+        while len(pool) < count:
             kind = rng.choices(kinds, weights)[0]
             try:
                 samples = make_samples(studio, kind, rng, width_px=width, height_px=height)
@@ -123,29 +141,9 @@ class Batches(IterableDataset[Batch]):
                 continue
             for sample in samples:
                 ids = tokenizer.encode(sample.markup, add_special_tokens=False).ids
-                if len(ids) < MAX_TEXT_TOKENS:
+                if len(ids) < MAX_TOKENS[family]:
                     pool.append((sample.pixels, [*ids, EOS]))
-                    work += sample_tflop(shape, len(ids))
-        return pool
-
-    def _cut(
-        self, pool: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape
-    ) -> Iterator[Batch]:
-        pool.sort(key=lambda item: len(item[1]))
-        start = before = 0
-        while start < len(pool):
-            stop = start + 1
-            while stop < len(pool) and stop - start < MAX_BATCH:
-                work = (stop + 1 - start) * sample_tflop(shape, len(pool[stop][1]))
-                if work > self._source.budget_tflop:
-                    break
-                stop += 1
-            # A small rest costs a whole step's overhead: let it go.
-            if start > 0 and stop == len(pool) and stop - start < before // 2:
-                return
-            before = stop - start
-            yield _batch(pool[start:stop], family, shape)
-            start = stop
+        return pool[:count]
 
 
 def _batch(items: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape) -> Batch:

@@ -19,7 +19,10 @@ CHUNK = 64
 
 @torch.library.custom_op("ocria_recipes::scan_states", mutates_args=())
 def scan_states(steps: Tensor, inputs: Tensor) -> Tensor:
-    """States before each chunk, and the last: steps [G, N, D, D], inputs [G, N, D, V] -> [G, N+1, D, V]."""
+    """States before each chunk, and the last [G, N+1, D, V].
+
+    steps [G, N, D, D], inputs [G, N, D, V].
+    """
     groups, chunks, _, width = inputs.shape
     states = inputs.new_zeros(groups, chunks + 1, inputs.shape[2], width)
     for n in range(chunks):

@@ -14,8 +14,9 @@ from statistics import mean, median
 import numpy as np
 import torch
 
-from ..pages.kinds import KINDS
-from ..pages.sampler import Sample, make_samples, open_studio
+from ocria.models.recipes.pages.kinds import KINDS
+from ocria.models.recipes.pages.sampler import Sample, make_samples, open_studio
+
 from .generate import greedy
 from .layout import Folder, load_reader
 from .markup import overlap, read_blocks, rotation
@@ -100,6 +101,8 @@ def main() -> None:
     parser.add_argument("--rounded", action="store_true", help="decode with NVFP4/FP8 weights")
     arguments = parser.parse_args()
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # Every decoding step is a new shape, and cuDNN would build a plan for each.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     folder = Folder(path=arguments.folder)
     reader = load_reader(folder).to(device).eval()
     if arguments.rounded:

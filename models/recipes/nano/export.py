@@ -1,4 +1,4 @@
-"""A training checkpoint to a Hugging Face folder: `python -m recipes.nano.export CHECKPOINT OUT`."""
+"""A training checkpoint to a Hugging Face folder."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def read_blocks(markup: str) -> list[ReadBlock]:
     matches = list(_BLOCK.finditer(markup))
     ends = [m.start() for m in matches[1:]] + [len(markup)]
     blocks = []
-    for match, end in zip(matches, ends, strict=True):
+    for match, end in zip(matches, ends, strict=False):
         x0, y0, x1, y1 = (int(v) for v in re.findall(r"\d+", match[2]))
         content = markup[match.end() : end]
         blocks.append(ReadBlock(type=match[1], box=(x0, y0, x1, y1), content=content))
@@ -49,7 +49,7 @@ def rotation(markup: str) -> str | None:
 
 
 def overlap(a: tuple[int, ...], b: tuple[int, ...]) -> float:
-    """Intersection over union of two boxes, a unit added to each side for thin ones; 0 if damaged."""
+    """Intersection over union; a unit is added to each side for thin boxes; 0 if one is damaged."""
     if min(a[2] - a[0], a[3] - a[1], b[2] - b[0], b[3] - b[1]) < 0:
         return 0.0
     width = min(a[2], b[2]) - max(a[0], b[0]) + 1

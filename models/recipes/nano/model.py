@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from .delta import CHUNK, chunked_delta_rule
 from .vocabulary import NUM_ROWS, VISION_END, VISION_START
 
+CUDNN_ON_PAGES = True
+
 
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
@@ -58,6 +60,28 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat((-second, first), -1) * sin
 
 
+def page_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Unmasked attention over a whole page [B, H, P, d].
+
+    cuDNN is named outright: at 5,632 patches on an H200 it took a third of flash's time (16 against
+    43 ms forward). It builds a plan for every new shape, about a second, so training keeps the
+    batch size of a pixel shape fixed.
+    """
+    if not query.is_cuda:
+        return F.scaled_dot_product_attention(query, key, value)
+    if not CUDNN_ON_PAGES:
+        return torch.ops.aten._scaled_dot_product_flash_attention(query, key, value)[0]
+    return torch.ops.aten._scaled_dot_product_cudnn_attention(query, key, value, None, True)[0]
+
+
+def text_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Causal attention [B, H, S, d] by flash, whose cost does not depend on having seen a shape."""
+    if not query.is_cuda:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    flash = torch.ops.aten._scaled_dot_product_flash_attention
+    return flash(query, key, value, 0.0, True)[0]
+
+
 class VisionAttention(nn.Module):
     def __init__(self, g: Geometry) -> None:
         super().__init__()
@@ -69,7 +93,7 @@ class VisionAttention(nn.Module):
         batch, patches, width = x.shape
         split = self.qkv(x).view(batch, patches, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = split.unbind(0)
-        mixed = F.scaled_dot_product_attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
+        mixed = page_attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
         return self.proj(mixed.transpose(1, 2).reshape(batch, patches, width))
 
 
@@ -231,7 +255,7 @@ class GatedAttention(nn.Module):
         query, key, value, gate = self.project(x, cos, sin)
         repeats = self.g.heads // self.g.kv_heads
         key, value = (t.repeat_interleave(repeats, 1) for t in (key, value))
-        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        mixed = text_attention(query, key, value)
         return self.finish(mixed, gate)
 
 

@@ -1,4 +1,4 @@
-"""Trains OCRia-1 nano for a given time: `torchrun --nproc_per_node=N -m recipes.nano.train ...`.
+"""Trains OCRia-1 nano for a given time, on any number of GPUs (README.md has the command).
 
 The schedule follows the clock: however fast the machine, the run ends with its rate at zero and
 the last fifth on rounded weights. A run resumes from its own checkpoint folder.
@@ -104,8 +104,6 @@ class Run:
         self.plan, self.rank = plan, rank
         torch.manual_seed(plan.seed)
         torch.set_float32_matmul_precision("high")
-        # cuDNN builds a plan for every new shape, about a second each; shapes here are many.
-        torch.backends.cuda.enable_cudnn_sdp(False)
         tokenizer = Tokenizer.from_file(str(plan.tokenizer))
         self.model: Reader = load_reader(Folder(path=plan.base), tokenizer).to(rank.device)
         self.optimiser = Optimiser(self.model, Rates(peak=plan.peak))
@@ -178,7 +176,7 @@ class Run:
             "rounded": str(int(self.masters is not None)),
         }  # fmt: skip
         save_file(tensors, plan.out / "checkpoint.tmp", metadata=meta)
-        os.replace(plan.out / "checkpoint.tmp", plan.out / "checkpoint.safetensors")
+        (plan.out / "checkpoint.tmp").replace(plan.out / "checkpoint.safetensors")
 
     def _resume(self) -> None:
         path = self.plan.out / "checkpoint.safetensors"
@@ -273,9 +271,19 @@ def plan_from_arguments() -> Plan:
         if item.type == "bool":
             parser.add_argument(name, action=argparse.BooleanOptionalAction, default=item.default)
         else:
-            required = item.name in ("base", "out", "corpus", "fonts", "tokenizer", "total_s", "stop_s")
+            required = item.name in (
+                "base",
+                "out",
+                "corpus",
+                "fonts",
+                "tokenizer",
+                "total_s",
+                "stop_s",
+            )
             default = None if required else item.default
-            parser.add_argument(name, type=kinds[str(item.type)], required=required, default=default)
+            parser.add_argument(
+                name, type=kinds[str(item.type)], required=required, default=default
+            )
     return Plan(**vars(parser.parse_args()))
 
 

@@ -6,6 +6,7 @@ Rows: 0..3 control, 4..6143 text pieces, 6144..6146 image, video and drafter mas
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -99,7 +100,7 @@ class Speller:
     def __call__(self, piece: str) -> list[int]:
         parts = list(piece)
         while len(parts) > 1:
-            ranks = [self._rank.get(pair, 1 << 30) for pair in zip(parts, parts[1:], strict=False)]
+            ranks = [self._rank.get(pair, 1 << 30) for pair in pairwise(parts)]
             best = min(range(len(ranks)), key=ranks.__getitem__)
             if ranks[best] == 1 << 30:
                 break

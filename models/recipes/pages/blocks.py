@@ -1,4 +1,4 @@
-"""What stands on a page: runs of text, tables, and blocks, each with its printed and its true form."""
+"""What stands on a page: runs of text, tables, blocks; each in its printed and its true form."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Block:
 def _cut(text: str, low: int, high: int) -> str:
     places = [i for i, c in enumerate(text) if not _skipped(c)]
     start = 0 if low == 0 else places[low]
-    stop = len(text) if high == len(places) else places[high]
+    stop = len(text) if high == len(places) else places[high - 1] + 1
     return text[start:stop]
 
 

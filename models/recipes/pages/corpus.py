@@ -32,7 +32,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, kw_only=True)
 class Passage:
-    """One source paragraph: `kind` is heading, paragraph, item, table or code; `text` is Markdown."""
+    """One source paragraph in Markdown: `kind` is heading, paragraph, item or table."""
 
     kind: str
     text: str

@@ -1,4 +1,4 @@
-"""A gallery to look at before training: one page a kind with boxes drawn, and its markup beside it."""
+"""A gallery to look at before training: pages of each kind with boxes drawn, markup beside."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def main() -> None:
             tries += 1
         spent = time.perf_counter() - start
         for i, sample in enumerate(made[: arguments.count]):
-            cv2.imwrite(str(arguments.out / f"{kind}{i}.png"), draw_boxes(sample.pixels, sample.markup))
+            cv2.imwrite(
+                str(arguments.out / f"{kind}{i}.png"), draw_boxes(sample.pixels, sample.markup)
+            )
             (arguments.out / f"{kind}{i}.txt").write_text(sample.markup, encoding="utf-8")
         print(f"{kind}: {len(made)} pages, {tries} documents, {spent:.2f} s")
 

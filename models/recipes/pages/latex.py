@@ -12,10 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _TOKEN = re.compile(r"\\[a-zA-Z]+\*?|\\.|[^\s]")
-_DROPPED = frozenset(
-    r"\, \; \! \: \> \quad \qquad \ ~ \displaystyle \textstyle \limits \nolimits \left \right"
-    r" \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \middle \/".split()
-) | {"\\ "}
+_SPACING = (r"\,", r"\;", r"\!", r"\:", r"\>", r"\/", "\\ ", "~", r"\quad", r"\qquad")
+_SIZING = (r"\left", r"\right", r"\middle", r"\displaystyle", r"\textstyle", r"\limits")
+_BIG = tuple(
+    f"\\{size}{side}" for size in ("big", "Big", "bigg", "Bigg") for side in ("", "l", "r")
+)
+_DROPPED = frozenset((*_SPACING, *_SIZING, *_BIG, r"\nolimits"))
 _SYNONYMS = {
     r"\le": r"\leq",
     r"\ge": r"\geq",
@@ -50,7 +52,8 @@ _REFUSED = re.compile(
     r"|over|choose|ensuremath|phantom|smash|xymatrix|color|ref|cite|def|unskip|kern|hfill|line"
     r"|stackrel|underset|overset|xrightarrow|xleftarrow|not|scriptstyle|prime|null|lefteqn)\b"
 )
-_NAMES = frozenset("sin cos tan log ln exp min max lim sup inf det dim ker gcd sinh cosh".split())
+_LIMITS = ("log", "ln", "exp", "min", "max", "lim", "sup", "inf", "det", "dim", "ker", "gcd")
+_NAMES = frozenset((*_LIMITS, "sin", "cos", "tan", "sinh", "cosh"))
 _OPERATOR = re.compile(r"\\operatorname\{([a-z]+)\}(.?)")
 _TYPST_FIXES = (
     ("times.circle", "times.o"),

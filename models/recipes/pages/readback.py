@@ -102,7 +102,9 @@ class _Reader:
 
     def _number_of(self, item: object, is_text: bool) -> int:
         fill = _number(*self._read(raw.FPDFPageObj_GetFillColor, item))
-        return fill if is_text or fill else _number(*self._read(raw.FPDFPageObj_GetStrokeColor, item))
+        return (
+            fill if is_text or fill else _number(*self._read(raw.FPDFPageObj_GetStrokeColor, item))
+        )
 
     def _read(self, getter: object, item: object) -> tuple[int, int, int]:
         getter(item, *self._colour)  # type: ignore[operator]

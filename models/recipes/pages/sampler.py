@@ -38,7 +38,12 @@ def open_studio(corpus: Path, fonts: Path, *, held_out: bool = False) -> Studio:
 
 
 def make_samples(
-    studio: Studio, kind: str, rng: random.Random, *, width_px: int, height_px: int,
+    studio: Studio,
+    kind: str,
+    rng: random.Random,
+    *,
+    width_px: int,
+    height_px: int,
     strength: float = 1.0,
 ) -> list[Sample]:
     """The pages of one document of a kind; an empty list where none came out exact.

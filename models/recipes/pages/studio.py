@@ -1,4 +1,4 @@
-"""What every page generator draws on: text, fonts, names, and the typographic look of a document."""
+"""What every page generator draws on: text, fonts, names, and a document's typographic look."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Studio:
         faker.seed_instance(rng.getrandbits(32))
         return faker
 
-    def story(self, rng: random.Random, *, lang: str | None = None, genre: str | None = None) -> Story:
+    def story(
+        self, rng: random.Random, *, lang: str | None = None, genre: str | None = None
+    ) -> Story:
         """A document with at least one paragraph."""
         for _ in range(20):
             story = self.corpus.story(rng, lang=lang or draw_language(rng), genre=genre)
@@ -190,7 +192,11 @@ class Look:
         return 0
 
     def fill(
-        self, studio: Studio, rng: random.Random, manuscript: Manuscript, budget: float,
+        self,
+        studio: Studio,
+        rng: random.Random,
+        manuscript: Manuscript,
+        budget: float,
         genre: str | None = None,
     ) -> None:
         """Sets passages of stories until about `budget` characters stand."""

@@ -138,7 +138,8 @@ class Manuscript:
         head = (
             f"#set page({', '.join(page)})\n#set columns(gutter: {sheet.gutter_pt}pt)\n"
             f"#set text(font: {quoted(self.family.name)}, lang: {quoted(sheet.lang)}, "
-            f"hyphenate: {str(sheet.hyphenate).lower()})\n#counter(page).update({self.first_page})\n"
+            f"hyphenate: {str(sheet.hyphenate).lower()})\n"
+            f"#counter(page).update({self.first_page})\n"
         )
         return head + "\n".join(self.body)
 
@@ -256,7 +257,8 @@ def _cell_source(cell: Cell, x: int, y: int, table: Table, style: Style) -> str:
     if dark:
         options.append(f"fill: {grey(224)}")
     text = quoted(cell.text)
-    return f"table.cell({', '.join(options)})[{'#strong(' + text + ')' if cell.header else '#' + text}]"
+    shown = f"#strong({text})" if cell.header else f"#{text}"
+    return f"table.cell({', '.join(options)})[{shown}]"
 
 
 class Press:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from ..studio import Draft, Studio
+from ocria.models.recipes.pages.studio import Draft, Studio
+
 from . import books, business, crops, empty, news, papers, receipts, reports, slides
 
 Generator = Callable[[Studio, random.Random, int, int], Draft]

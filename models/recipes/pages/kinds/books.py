@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ..blocks import Block, Run
-from ..corpus import draw_language
-from ..fonts import SERIF
-from ..inline import runs_of
-from ..studio import Draft, Look, Studio, margins, running_parts
-from ..typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.corpus import draw_language
+from ocria.models.recipes.pages.fonts import SERIF
+from ocria.models.recipes.pages.inline import runs_of
+from ocria.models.recipes.pages.studio import Draft, Look, Studio, margins, running_parts
+from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+
 from .figures import figure_block
 from .tables import draw_table
 
@@ -21,7 +22,12 @@ def portrait_scale(rng: random.Random, width_px: int) -> float:
 
 
 def open_sheet(
-    rng: random.Random, width_px: int, height_px: int, lang: str, *, columns: int = 1,
+    rng: random.Random,
+    width_px: int,
+    height_px: int,
+    lang: str,
+    *,
+    columns: int = 1,
     width_pt: float | None = None,
 ) -> Sheet:
     """An empty sheet with margins."""
@@ -104,9 +110,16 @@ def book(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> D
 
 
 def _chapter(studio: Studio, rng: random.Random, lang: str) -> str:
-    number = rng.choice((str(rng.randint(1, 60)), rng.choice("I II III IV V VI VII IX XI".split())))
+    number = rng.choice(
+        (
+            str(rng.randint(1, 60)),
+            rng.choice(["I", "II", "III", "IV", "V", "VI", "VII", "IX", "XI"]),
+        )
+    )
     words = studio.words(rng, lang, rng.randint(1, 5))
-    return rng.choice((f"Chapter {number}", number, f"{number}. {words.capitalize()}", words.upper()))
+    return rng.choice(
+        (f"Chapter {number}", number, f"{number}. {words.capitalize()}", words.upper())
+    )
 
 
 def footnotes(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> None:
@@ -119,7 +132,7 @@ def footnotes(studio: Studio, rng: random.Random, manuscript: Manuscript, look: 
     notes: list[str] = []
     style = replace(look.style(), size_pt=look.size_pt * 0.8, before_pt=1.5, after_pt=1.5)
     for offset, text in enumerate(texts[1:]):
-        runs = runs_of(text[:rng.randint(40, 260)], {}, styles=frozenset())
+        runs = runs_of(text[: rng.randint(40, 260)], {}, styles=frozenset())
         body = runs_of(texts[0][offset * 90 : offset * 90 + 90], {}, styles=frozenset())
         if runs is None or body is None:
             return

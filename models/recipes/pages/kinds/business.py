@@ -5,26 +5,46 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ..blocks import Block, Cell, Run, Table
-from ..corpus import draw_language, is_drawable
-from ..fonts import SANS, TEXT
-from ..studio import Draft, Look, Studio
-from ..typeset import Manuscript
+from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
+from ocria.models.recipes.pages.corpus import draw_language, is_drawable
+from ocria.models.recipes.pages.fonts import SANS, TEXT
+from ocria.models.recipes.pages.studio import Draft, Look, Studio
+from ocria.models.recipes.pages.typeset import Manuscript
+
 from .books import open_sheet
 from .receipts import price
 
 _LABELS = {
-    "en": ("Name", "First name", "Date of birth", "Address", "City", "Postcode", "Telephone", "E-mail",
-           "Account number", "Occupation", "Nationality", "Signature", "Date", "Employer", "Passport No."),
-    "vi": ("Họ và tên", "Ngày sinh", "Địa chỉ", "Số điện thoại", "Nghề nghiệp", "Quốc tịch", "Số CMND",
-           "Nơi cấp", "Ngày cấp", "Chữ ký", "Dân tộc", "Giới tính", "Quê quán"),
-    "de": ("Name", "Vorname", "Geburtsdatum", "Anschrift", "PLZ, Ort", "Telefon", "Staatsangehörigkeit"),
-    "fr": ("Nom", "Prénom", "Date de naissance", "Adresse", "Code postal", "Téléphone", "Nationalité"),
-    "es": ("Nombre", "Apellidos", "Fecha de nacimiento", "Dirección", "Teléfono", "Firma"),
-}  # fmt: skip
+    "en": (
+        *("Name", "First name", "Date of birth", "Address"),
+        *("City", "Postcode", "Telephone", "E-mail"),
+        *("Account number", "Occupation", "Nationality", "Signature"),
+        *("Date", "Employer", "Passport No."),
+    ),
+    "vi": (
+        *("Họ và tên", "Ngày sinh", "Địa chỉ", "Số điện thoại"),
+        *("Nghề nghiệp", "Quốc tịch", "Số CMND", "Nơi cấp"),
+        *("Ngày cấp", "Chữ ký", "Dân tộc", "Giới tính"),
+        *("Quê quán",),
+    ),
+    "de": (
+        *("Name", "Vorname", "Geburtsdatum", "Anschrift"),
+        *("PLZ, Ort", "Telefon", "Staatsangehörigkeit"),
+    ),
+    "fr": (
+        *("Nom", "Prénom", "Date de naissance", "Adresse"),
+        *("Code postal", "Téléphone", "Nationalité"),
+    ),
+    "es": (
+        *("Nombre", "Apellidos", "Fecha de nacimiento", "Dirección"),
+        *("Teléfono", "Firma"),
+    ),
+}
 
 
-def _line(manuscript: Manuscript, look: Look, text: str, *, kind: str = "paragraph", **changes: object) -> None:
+def _line(
+    manuscript: Manuscript, look: Look, text: str, *, kind: str = "paragraph", **changes: object
+) -> None:
     if text.strip() and is_drawable(text):
         style = replace(look.style(), justify=False, **changes)  # type: ignore[arg-type]
         manuscript.add(Block(type=kind, runs=(Run(ink=text),)), style)
@@ -42,14 +62,21 @@ def letter(studio: Studio, rng: random.Random, width_px: int, height_px: int) ->
     if rng.random() < 0.6 and is_drawable(company):
         look.heading(manuscript, company, 1)
     _line(manuscript, look, names.address().replace("\n", ", "), align=side)
-    _line(manuscript, look, f"{names.name()}, {names.address()}".replace("\n", ", "), before_pt=20.0)
+    _line(
+        manuscript, look, f"{names.name()}, {names.address()}".replace("\n", ", "), before_pt=20.0
+    )
     day = f"{names.city()}, {rng.randint(1, 28)}.{rng.randint(1, 12)}.{rng.randint(1980, 2026)}"
     _line(manuscript, look, day, align=rng.choice(("left", "right")), before_pt=16.0)
     if rng.random() < 0.6:
         _line(manuscript, look, f"Re: {studio.words(rng, lang, rng.randint(2, 8))}", before_pt=14.0)
     _line(manuscript, look, f"Dear {names.last_name()},", before_pt=10.0)
     look.fill(studio, rng, manuscript, look.capacity(sheet) * rng.uniform(0.15, 0.6))
-    _line(manuscript, look, rng.choice(("Yours sincerely,", "Kind regards,", "Trân trọng,")), before_pt=14.0)
+    _line(
+        manuscript,
+        look,
+        rng.choice(("Yours sincerely,", "Kind regards,", "Trân trọng,")),
+        before_pt=14.0,
+    )
     _line(manuscript, look, names.name(), before_pt=rng.uniform(8, 40))
     if rng.random() < 0.5:
         foot = f"{company} · {names.phone_number()} · {names.email()}"
@@ -90,7 +117,9 @@ def _fields(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Lo
             rule = "#v(-9pt)#line(length: 100%, stroke: 0.4pt)" if rng.random() < 0.5 else ""
             sources.append(manuscript.placed(block, filled) + rule)
         if paired and len(sources) == 2:
-            manuscript.raw(f"#grid(columns: (1fr, 1fr), gutter: 12pt, [{sources[0]}], [{sources[1]}])")
+            manuscript.raw(
+                f"#grid(columns: (1fr, 1fr), gutter: 12pt, [{sources[0]}], [{sources[1]}])"
+            )
         else:
             manuscript.raw("".join(sources))
 
@@ -99,7 +128,8 @@ def _answer(studio: Studio, rng: random.Random, lang: str) -> str:
     names = studio.names(rng, lang)
     text = rng.choice(
         (
-            names.name(), names.city(), names.phone_number(), names.email(), str(rng.randint(10**6, 10**9)),
+            names.name(), names.city(), names.phone_number(), names.email(),
+            str(rng.randint(10**6, 10**9)),
             f"{rng.randint(1, 28):02d}.{rng.randint(1, 12):02d}.{rng.randint(1940, 2010)}",
             names.address().replace("\n", ", "), studio.words(rng, lang, rng.randint(1, 4)),
         )
@@ -114,7 +144,9 @@ def invoice(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
     sheet = open_sheet(rng, width_px, height_px, lang)
     manuscript = Manuscript(sheet=sheet, family=look.body)
     names = studio.names(rng, lang)
-    title = {"vi": "HÓA ĐƠN", "de": "Rechnung", "fr": "Facture", "es": "Factura"}.get(lang, "INVOICE")
+    title = {"vi": "HÓA ĐƠN", "de": "Rechnung", "fr": "Facture", "es": "Factura"}.get(
+        lang, "INVOICE"
+    )
     look.heading(manuscript, title, 1)
     parties = []
     for _ in range(2):
@@ -123,8 +155,12 @@ def invoice(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
         parties.append(manuscript.placed(block, replace(look.style(), justify=False)))
     manuscript.raw(f"#grid(columns: (1fr, 1fr), gutter: 20pt, [{parties[0]}], [{parties[1]}])")
     for label in rng.sample(("Invoice no.", "Date", "Due date", "Customer ID", "Order"), 3):
-        text = f"{label}: {rng.randint(1, 28):02d}-{rng.randint(1, 12):02d}-{rng.randint(2000, 2026)}"
-        _line(manuscript, look, text, kind="form_field", align=rng.choice(("left", "left", "right")))
+        text = (
+            f"{label}: {rng.randint(1, 28):02d}-{rng.randint(1, 12):02d}-{rng.randint(2000, 2026)}"
+        )
+        _line(
+            manuscript, look, text, kind="form_field", align=rng.choice(("left", "left", "right"))
+        )
     manuscript.add(_items(studio, rng, lang), replace(look.style(), justify=False, before_pt=14))
     if rng.random() < 0.7:
         look.fill(studio, rng, manuscript, rng.uniform(100, 500))

@@ -1,4 +1,4 @@
-"""Parts of pages: regions, single lines, formulas alone, and strings no language model can guess."""
+"""Parts of pages: regions, lines, formulas alone, and strings no language model can guess."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import random
 import string
 from dataclasses import replace
 
-from ..blocks import Block, Run
-from ..corpus import draw_language
-from ..fonts import MONO, SANS, SERIF
-from ..inline import runs_of
-from ..studio import Draft, Look, Studio
-from ..typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.corpus import draw_language
+from ocria.models.recipes.pages.fonts import MONO, SANS, SERIF
+from ocria.models.recipes.pages.inline import runs_of
+from ocria.models.recipes.pages.studio import Draft, Look, Studio
+from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+
 from .papers import formula_block
 
 _ALL = SERIF + SANS + MONO + ("serif", "sans", "serif", "sans", "display", "hand")
-_MARKS = string.punctuation.replace("*", "").replace("`", "").replace("$", "").replace("<", "").replace("|", "")
+_MARKS = (
+    string.punctuation.replace("*", "")
+    .replace("`", "")
+    .replace("$", "")
+    .replace("<", "")
+    .replace("|", "")
+)
 
 
 def _sheet(rng: random.Random, width_px: int, height_px: int, lang: str, size_pt: float) -> Sheet:
@@ -83,7 +90,10 @@ def string_token(rng: random.Random) -> str:
     if kind < 0.35:
         return f"{rng.randint(0, 9999999) / 100:,.2f}"
     if kind < 0.45:
-        return f"{rng.randint(1, 31):02d}{rng.choice('/.-')}{rng.randint(1, 12):02d}{rng.choice('/.-')}{rng.randint(1900, 2030)}"
+        mark = rng.choice("/.-")
+        return (
+            f"{rng.randint(1, 31):02d}{mark}{rng.randint(1, 12):02d}{mark}{rng.randint(1900, 2030)}"
+        )
     if kind < 0.65:
         alphabet = string.ascii_uppercase + string.digits + "-/"
         return "".join(rng.choice(alphabet) for _ in range(rng.randint(2, 14)))
@@ -91,7 +101,8 @@ def string_token(rng: random.Random) -> str:
         alphabet = string.ascii_letters + string.digits
         return "".join(rng.choice(alphabet) for _ in range(rng.randint(2, 16)))
     if kind < 0.86:
-        return f"https://{''.join(rng.choice(string.ascii_lowercase) for _ in range(rng.randint(3, 9)))}.com/{rng.randint(1, 999)}"
+        host = "".join(rng.choice(string.ascii_lowercase) for _ in range(rng.randint(3, 9)))
+        return f"https://{host}.com/{rng.randint(1, 999)}"
     alphabet = string.ascii_letters + string.digits + _MARKS
     return "".join(rng.choice(alphabet) for _ in range(rng.randint(2, 10)))
 

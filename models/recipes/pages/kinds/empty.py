@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-from ..blocks import Block, Run
-from ..studio import Draft, Studio
-from ..typeset import Manuscript, Sheet, Style, grey
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.studio import Draft, Studio
+from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style, grey
+
 from .figures import figure_source
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from ..blocks import Block, Run
-from ..studio import Look, Studio
-from ..typeset import Manuscript, Style, grey
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.studio import Look, Studio
+from ocria.models.recipes.pages.typeset import Manuscript, Style, grey
 
 
 def figure_source(rng: random.Random, width: str, height_pt: float) -> str:

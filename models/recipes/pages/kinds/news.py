@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ..blocks import Block, Run
-from ..corpus import draw_language
-from ..fonts import SERIF
-from ..studio import Draft, Look, Studio
-from ..typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.corpus import draw_language
+from ocria.models.recipes.pages.fonts import SERIF
+from ocria.models.recipes.pages.studio import Draft, Look, Studio
+from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+
 from .figures import figure_block
 
 

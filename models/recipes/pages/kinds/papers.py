@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ..blocks import Block, Run
-from ..fonts import SERIF
-from ..studio import Draft, Look, Studio, running_parts
-from ..typeset import Manuscript, Style
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.fonts import SERIF
+from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
+from ocria.models.recipes.pages.typeset import Manuscript, Style
+
 from .books import open_sheet
 from .figures import caption, figure_block
 from .tables import draw_table
@@ -34,7 +35,8 @@ def _numbered(studio: Studio, rng: random.Random, manuscript: Manuscript, look: 
     number = rng.choice((f"({rng.randint(1, 60)})", f"({rng.randint(1, 9)}.{rng.randint(1, 30)})"))
     label = manuscript.inline(Block(type="other", runs=(Run(ink=number),)), look.style())
     manuscript.raw(
-        f"#grid(columns: (1fr, auto), align: (center + horizon, right + horizon), [{source}], [{label}])"
+        "#grid(columns: (1fr, auto), align: (center + horizon, right + horizon), "
+        f"[{source}], [{label}])"
     )
 
 
@@ -59,7 +61,7 @@ def _front(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Loo
 def paper(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
     """A paper page in one or two columns."""
     look = replace(
-        Look.draw(studio, rng, "en", categories=SERIF + ("serif", "sans")),
+        Look.draw(studio, rng, "en", categories=(*SERIF, "serif", "sans")),
         justify=rng.random() < 0.85,
     )
     columns = rng.choice((1, 2, 2, 2))
@@ -78,9 +80,15 @@ def paper(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
     budget = look.capacity(sheet) * rng.uniform(0.6, 1.9)
     section = rng.randint(1, 6)
     while budget > 0:
-        story = studio.story(rng, lang="en", genre=rng.choice(("scientific", "scientific", "textbook", "medical")))
+        story = studio.story(
+            rng, lang="en", genre=rng.choice(("scientific", "scientific", "textbook", "medical"))
+        )
         if rng.random() < 0.5:
-            look.heading(manuscript, f"{section} {studio.words(rng, 'en', rng.randint(1, 4)).capitalize()}", 2)
+            look.heading(
+                manuscript,
+                f"{section} {studio.words(rng, 'en', rng.randint(1, 4)).capitalize()}",
+                2,
+            )
             section += 1
         for passage in story.passages[: rng.randint(2, 8)]:
             budget -= look.passage(studio, manuscript, passage) + 15
@@ -92,9 +100,13 @@ def paper(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
                 budget -= 600
         if rng.random() < 0.15:
             caption(studio, rng, manuscript, look, "Table")
-            small = replace(look.style(), size_pt=look.size_pt * 0.85, align="center", justify=False)
+            small = replace(
+                look.style(), size_pt=look.size_pt * 0.85, align="center", justify=False
+            )
             columns_shown = rng.randint(2, 4 if columns == 2 else 7)
-            manuscript.add(draw_table(studio, rng, "en", columns=columns_shown, rows=rng.randint(3, 9)), small)
+            manuscript.add(
+                draw_table(studio, rng, "en", columns=columns_shown, rows=rng.randint(3, 9)), small
+            )
             budget -= 500
     if rng.random() < 0.25:
         _references(studio, rng, manuscript, look)
@@ -106,7 +118,9 @@ def _references(studio: Studio, rng: random.Random, manuscript: Manuscript, look
     numbered = rng.random() < 0.7
     for index in range(1, rng.randint(5, 24)):
         names = studio.names(rng, "en")
-        authors = ", ".join(f"{names.last_name()} {names.first_name()[0]}." for _ in range(rng.randint(1, 4)))
+        authors = ", ".join(
+            f"{names.last_name()} {names.first_name()[0]}." for _ in range(rng.randint(1, 4))
+        )
         text = (
             f"{authors} {studio.words(rng, 'en', rng.randint(4, 11)).capitalize()}. "
             f"{studio.words(rng, 'en', 2).title()}, {rng.randint(1, 99)}({rng.randint(1, 12)}):"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ..blocks import Block, Cell, Run, Table
-from ..corpus import is_drawable
-from ..fonts import MONO, SANS
-from ..studio import Draft, Look, Studio
-from ..typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
+from ocria.models.recipes.pages.corpus import is_drawable
+from ocria.models.recipes.pages.fonts import MONO, SANS
+from ocria.models.recipes.pages.studio import Draft, Look, Studio
+from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
 
 _CLOSINGS = (
     "THANK YOU", "Thank you, please come again", "Goods sold are not returnable",
@@ -17,8 +17,8 @@ _CLOSINGS = (
     "GOODS SOLD ARE NOT RETURNABLE OR EXCHANGEABLE", "Gracias por su compra", "CUSTOMER COPY",
 )  # fmt: skip
 _SUMS = {
-    "en": ("Subtotal", "Total", "TOTAL", "GST 6%", "Tax", "Rounding", "CASH", "CHANGE", "Balance due",
-           "Total Qty", "VISA", "Discount", "Service charge", "TOTAL INCL. GST"),
+    "en": ("Subtotal", "Total", "TOTAL", "GST 6%", "Tax", "Rounding", "CASH", "CHANGE",
+           "Balance due", "Total Qty", "VISA", "Discount", "Service charge", "TOTAL INCL. GST"),
     "vi": ("Tạm tính", "Tổng cộng", "VAT 10%", "Tiền mặt", "Tiền thừa", "Giảm giá", "Thanh toán"),
     "de": ("Summe", "MwSt. 19%", "Bar", "Rückgeld", "Zwischensumme", "EC-Karte"),
     "fr": ("Sous-total", "TVA 20%", "Total", "Espèces", "Rendu", "CB"),
@@ -49,7 +49,9 @@ def receipt(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
     look = replace(look, size_pt=size, leading_em=rng.uniform(0.35, 0.7), justify=False)
     manuscript = Manuscript(sheet=sheet, family=look.body)
     gap = rng.uniform(2, 7)
-    style = Style(size_pt=size, leading_em=look.leading_em, before_pt=gap, after_pt=gap, base=look.ink)
+    style = Style(
+        size_pt=size, leading_em=look.leading_em, before_pt=gap, after_pt=gap, base=look.ink
+    )
     _head(studio, rng, manuscript, style, lang)
     _facts(studio, rng, manuscript, style, lang)
     _rule(rng, manuscript)
@@ -88,14 +90,22 @@ def _head(
         head = replace(style, size_pt=style.size_pt * grow, weight="bold", align=align)
         manuscript.add(Block(type=kind, runs=(Run(ink=shop),)), head)
     address = names.address().replace("\n", ", ")
-    lines = [address, f"{rng.choice(('Tel', 'TEL:', 'Phone', 'Tel/Fax:', 'ĐT:'))} {names.phone_number()}"]
+    lines = [
+        address,
+        f"{rng.choice(('Tel', 'TEL:', 'Phone', 'Tel/Fax:', 'ĐT:'))} {names.phone_number()}",
+    ]
     if rng.random() < 0.5:
-        lines.append(f"{rng.choice(('GST ID', 'GST No:', 'VAT', 'Reg. No.', 'MST:'))} {rng.randint(10**8, 10**12 - 1)}")
+        label = rng.choice(("GST ID", "GST No:", "VAT", "Reg. No.", "MST:"))
+        lines.append(f"{label} {rng.randint(10**8, 10**12 - 1)}")
     for line in lines[: rng.randint(1, 3)]:
         _centred(manuscript, line, replace(style, align=align))
     if rng.random() < 0.5:
-        title = rng.choice(("TAX INVOICE", "RECEIPT", "INVOICE", "CASH BILL", "HÓA ĐƠN", "Quittung"))
-        _centred(manuscript, title, replace(style, align=align, weight=rng.choice(("bold", "regular"))))
+        title = rng.choice(
+            ("TAX INVOICE", "RECEIPT", "INVOICE", "CASH BILL", "HÓA ĐƠN", "Quittung")
+        )
+        _centred(
+            manuscript, title, replace(style, align=align, weight=rng.choice(("bold", "regular")))
+        )
 
 
 def _facts(
@@ -103,13 +113,22 @@ def _facts(
 ) -> None:
     """Date, number, cashier: one field a line."""
     names = studio.names(rng, lang)
-    day = f"{rng.randint(1, 28):02d}{rng.choice('/-.')}{rng.randint(1, 12):02d}{rng.choice('/-.')}{rng.randint(2005, 2026)}"
+    mark = rng.choice("/-.")
+    day = f"{rng.randint(1, 28):02d}{mark}{rng.randint(1, 12):02d}{mark}{rng.randint(2005, 2026)}"
     clock = f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}"
     number = "".join(rng.choice("0123456789ABCX-") for _ in range(rng.randint(4, 12)))
+    server = rng.choice(("Cashier", "Served by", "CASHIER :", "Thu ngân:", "Table"))
     facts = [
         rng.choice((f"Date: {day} {clock}", f"{day} {clock}", f"DATE : {day}", f"Ngày: {day}")),
-        rng.choice((f"Invoice No: {number}", f"Bill# {number}", f"Receipt no. {number}", f"Số HĐ: {number}")),
-        f"{rng.choice(('Cashier', 'Served by', 'CASHIER :', 'Thu ngân:', 'Table'))} {names.first_name()}",
+        rng.choice(
+            (
+                f"Invoice No: {number}",
+                f"Bill# {number}",
+                f"Receipt no. {number}",
+                f"Số HĐ: {number}",
+            )
+        ),
+        f"{server} {names.first_name()}",
         f"Counter {rng.randint(1, 30)}  Shift {rng.randint(1, 4)}",
     ]
     rng.shuffle(facts)
@@ -139,7 +158,11 @@ def _items(
             4: (text, count, price(rng, lang), price(rng, lang)),
         }[columns]  # fmt: skip
         rows.append(tuple(Cell(text=cell) for cell in cells))
-    align = {2: ("left", "right"), 3: ("left", "left", "right"), 4: ("left", "right", "right", "right")}
+    align = {
+        2: ("left", "right"),
+        3: ("left", "left", "right"),
+        4: ("left", "right", "right", "right"),
+    }
     widths = {2: ("1fr", "auto"), 3: ("auto", "1fr", "auto"), 4: ("1fr", "auto", "auto", "auto")}
     table = Table(
         rows=tuple(rows), align=align[columns], rules="none", widths=widths[columns],

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ..blocks import Block, Run
-from ..corpus import draw_language
-from ..fonts import SANS, TEXT
-from ..studio import Draft, Look, Studio, running_parts
-from ..typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.corpus import draw_language
+from ocria.models.recipes.pages.fonts import SANS, TEXT
+from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
+from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+
 from .books import open_sheet
 from .figures import caption, figure_block
 from .tables import draw_table
@@ -60,7 +61,7 @@ def _captioned_table(
 
 
 def table_image(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
-    """One table that fills the image, as cut out of a journal: small type, rules above and below."""
+    """One table that fills the image, as cut out of a journal in small type."""
     lang = rng.choice(("en", "en", "en", draw_language(rng)))
     size = rng.uniform(6.5, 10)
     scale = rng.uniform(1.45, 2.3) if width_px < 900 else rng.uniform(1.6, 2.0)
@@ -73,7 +74,9 @@ def table_image(studio: Studio, rng: random.Random, width_px: int, height_px: in
     manuscript = Manuscript(sheet=sheet, family=look.body)
     columns = rng.randint(2, max(2, min(10, int(sheet.width_pt / (size * 5.5)))))
     rows = max(2, int((sheet.height_pt - 2 * margin) / (size * rng.uniform(1.7, 3.2))) - 1)
-    block = draw_table(studio, rng, lang, rows=rows, columns=columns, full_width=rng.random() < 0.75)
+    block = draw_table(
+        studio, rng, lang, rows=rows, columns=columns, full_width=rng.random() < 0.75
+    )
     style = Style(size_pt=size, leading_em=rng.uniform(0.3, 0.55), base=look.ink)
     if rng.random() < 0.1:
         text = f"Table {rng.randint(1, 9)}. {studio.words(rng, lang, rng.randint(3, 9))}"

@@ -6,11 +6,12 @@ import random
 import re
 from dataclasses import replace
 
-from ..blocks import Block, Run
-from ..corpus import draw_language, is_drawable
-from ..fonts import MONO, SANS
-from ..studio import Draft, Look, Studio, page_number, running_parts
-from ..typeset import WHITE, Manuscript, Sheet, Style, grey
+from ocria.models.recipes.pages.blocks import Block, Run
+from ocria.models.recipes.pages.corpus import draw_language, is_drawable
+from ocria.models.recipes.pages.fonts import MONO, SANS
+from ocria.models.recipes.pages.studio import Draft, Look, Studio, page_number, running_parts
+from ocria.models.recipes.pages.typeset import WHITE, Manuscript, Sheet, Style, grey
+
 from .books import open_sheet
 from .figures import figure_block
 from .tables import draw_table
@@ -41,7 +42,9 @@ def slide(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
     _points(studio, rng, manuscript, look)
     if rng.random() < 0.25:
         style = replace(look.style(), size_pt=look.size_pt * 0.75)
-        manuscript.add(draw_table(studio, rng, lang, rows=rng.randint(2, 6), columns=rng.randint(2, 5)), style)
+        manuscript.add(
+            draw_table(studio, rng, lang, rows=rng.randint(2, 6), columns=rng.randint(2, 5)), style
+        )
     elif rng.random() < 0.25:
         figure_block(studio, rng, manuscript, look)
     return Draft(manuscript=manuscript)

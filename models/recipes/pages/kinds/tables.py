@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from ..blocks import Block, Cell, Table
-from ..corpus import is_drawable
-from ..studio import Studio
+from ocria.models.recipes.pages.blocks import Block, Cell, Table
+from ocria.models.recipes.pages.corpus import is_drawable
+from ocria.models.recipes.pages.studio import Studio
 
 Column = Callable[[], str]
 _UNITS = ("", "", "", " %", "%", " kg", " mm", " USD", " €")
@@ -51,19 +51,29 @@ def _column(studio: Studio, rng: random.Random, lang: str) -> tuple[Column, str]
 
         return figures, rng.choice(("right", "right", "center", "left"))
     if sort < 0.65:
-        return lambda: f"{rng.randint(1, 28):02d}/{rng.randint(1, 12):02d}/{rng.randint(1960, 2026)}", "left"
+        return (
+            lambda: f"{rng.randint(1, 28):02d}/{rng.randint(1, 12):02d}/{rng.randint(1960, 2026)}",
+            "left",
+        )
     if sort < 0.75:
         letters = "ABCDEFGHJKLMNPRSTUVWXYZ0123456789-"
         return lambda: "".join(rng.choice(letters) for _ in range(rng.randint(3, 8))), "left"
     if sort < 0.8:
         return lambda: rng.choice(("Yes", "No", "x", "✓", "–", "N/A", "*", "+", "++")), "center"
     longest = rng.choice((1, 2, 3, 3, 9))
-    return lambda: studio.words(rng, lang, rng.randint(1, longest)), rng.choice(("left", "left", "center"))
+    return lambda: studio.words(rng, lang, rng.randint(1, longest)), rng.choice(
+        ("left", "left", "center")
+    )
 
 
 def draw_table(
-    studio: Studio, rng: random.Random, lang: str, *, rows: int | None = None,
-    columns: int | None = None, full_width: bool | None = None,
+    studio: Studio,
+    rng: random.Random,
+    lang: str,
+    *,
+    rows: int | None = None,
+    columns: int | None = None,
+    full_width: bool | None = None,
 ) -> Block:
     """A table block of about `rows` by `columns` cells."""
     if lang == "en" and rng.random() < 0.25:
