@@ -3,6 +3,7 @@
 from ocria.rasterize.page_image import PageFailed, PageImage, RenderTarget, SizeFit
 from ocria.rasterize.page_range import page_range
 from ocria.rasterize.reader import DocumentReader, open_document
+from ocria.rasterize.text_layer import TextLayer, TextLine
 
 __all__ = [
     "DocumentReader",
@@ -10,6 +11,8 @@ __all__ = [
     "PageImage",
     "RenderTarget",
     "SizeFit",
+    "TextLayer",
+    "TextLine",
     "open_document",
     "page_range",
 ]

@@ -69,6 +69,9 @@ class ImagePages:
         except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:
             raise PageError("page_broken", f"damaged image, save it again: {error}") from error
 
+    def text_layer(self, number: int) -> None:
+        """Images carry no text."""
+
     def _decode(self) -> Pixels:
         # Read before loading: Pillow turns TIFF frames itself and then drops the tag.
         orientation = int(self._image.getexif().get(ExifTags.Base.Orientation, 1) or 1)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ocria.document import Rotation
 from ocria.errors import PageErrorCode
+from ocria.rasterize.text_layer import TextLayer
 
 NOMINAL_DPI = 150.0
 """Resolution a PDF page is thought of at before `fit` chooses its size in pixels."""
@@ -47,6 +48,7 @@ class PageImage:
         rotation: clockwise quarter turn that was applied to make the page upright: /Rotate of
             a PDF, Exif orientation of an image.
         seconds: spent on rendering or decoding, in the worker.
+        text: the page's text layer; None if it was not asked for, or could not be read.
     """
 
     number: int
@@ -55,6 +57,7 @@ class PageImage:
     height_pt: float
     rotation: Rotation
     seconds: float
+    text: TextLayer | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

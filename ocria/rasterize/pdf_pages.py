@@ -14,7 +14,9 @@ import pypdfium2.raw as pdfium
 from ocria.document import Rotation
 from ocria.errors import InputError, PageError, PasswordError
 from ocria.rasterize.page_image import NOMINAL_DPI, POINTS_PER_INCH, RenderTarget
+from ocria.rasterize.pdf_text import read_text_layer
 from ocria.rasterize.pixels import Pixels, check_pixels
+from ocria.rasterize.text_layer import TextLayer
 
 _PASSWORD_HINT = "give it with --password-file FILE, or in the variable OCRIA_PASSWORD"
 _QUARTER_TURNS: tuple[Rotation, ...] = (0, 90, 180, 270)
@@ -60,6 +62,16 @@ class PdfPages:
         finally:
             if self._forms:
                 pdfium.FORM_OnBeforeClosePage(page, self._forms)
+            pdfium.FPDF_ClosePage(page)
+
+    def text_layer(self, number: int) -> TextLayer:
+        """The text of page `number`; empty when the page cannot be loaded or has none."""
+        page = pdfium.FPDF_LoadPage(self._document, number - 1)
+        if not page:
+            return TextLayer(())
+        try:
+            return read_text_layer(page)
+        finally:
             pdfium.FPDF_ClosePage(page)
 
     def _draw(self, page: Any, target: RenderTarget) -> Pixels:

@@ -1,10 +1,11 @@
 """The messages between `DocumentReader` and its worker processes, in pickled frames.
 
 The parent sends one `OpenRequest`, then any number of page requests, each answered in order.
-A worker answers with the result, or with the `OcriaError` that explains its absence. Pixels
-follow their `RenderReply` as one raw frame, so that megabytes are not pickled. The parent ends
-a worker by closing the channel. A new question about a page is a new request class and a new
-method of `worker.PageSource`.
+A worker answers with the result, or with the `OcriaError` that explains its absence. A
+`RenderReply` is followed by a `TextReply`, if text was asked for, and by the pixels as one raw
+frame, so that megabytes are not pickled. Pixels wait until they are collected, so the text goes
+before them; a crash over it is met by asking for the page again without. The parent ends a worker
+by closing the channel.
 """
 
 import pickle
@@ -16,6 +17,7 @@ from typing import Any
 
 from ocria.document import Rotation
 from ocria.rasterize.page_image import RenderTarget
+from ocria.rasterize.text_layer import TextLayer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,15 +39,16 @@ class OpenReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderRequest:
-    """Make the picture of page `number` (1-based)."""
+    """Make the picture of page `number` (1-based), and read its text layer `with_text`."""
 
     number: int
     target: RenderTarget
+    with_text: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RenderReply:
-    """A picture; its RGB bytes, height_px * width_px * 3, are the next frame."""
+    """A picture; its RGB bytes, height_px * width_px * 3, are the last frame of the answer."""
 
     height_px: int
     width_px: int
@@ -55,8 +58,15 @@ class RenderReply:
     seconds: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextReply:
+    """The page's text; None when the document is no PDF, or when it could not be read."""
+
+    layer: TextLayer | None
+
+
 Request = OpenRequest | RenderRequest
-Reply = OpenReply | RenderReply | Exception
+Reply = OpenReply | RenderReply | TextReply | Exception
 
 _LENGTH = struct.Struct("<Q")
 

@@ -76,9 +76,9 @@ class DocumentReader:
         self._in_flight: _InFlight = deque()
 
     def pages(
-        self, numbers: Sequence[int], target: RenderTarget
+        self, numbers: Sequence[int], target: RenderTarget, *, with_text: bool = False
     ) -> Iterator[PageImage | PageFailed]:
-        """Yields the pages `numbers` (1-based) in the order given.
+        """Yields the pages `numbers` (1-based) in the order given, their text `with_text`.
 
         Work begins with the call, not with the first `next`, so that the first pages are made
         while a model loads. One iteration at a time: a new call ends the one before.
@@ -86,11 +86,13 @@ class DocumentReader:
         for number in numbers:
             assert 1 <= number <= self.source.num_pages, f"no page {number}"
         _abandon(self._in_flight)
-        waiting = deque(numbers)
+        waiting = deque(
+            RenderRequest(number=number, target=target, with_text=with_text) for number in numbers
+        )
         self._in_flight = deque()
         for worker in self._pool[: len(waiting)]:
-            _ask(worker, waiting.popleft(), target, self._in_flight)
-        return self._collect(waiting, target, self._in_flight)
+            _ask(worker, waiting.popleft(), self._in_flight)
+        return self._collect(waiting, self._in_flight)
 
     def close(self) -> None:
         """Ends the worker processes; may be called again."""
@@ -110,14 +112,14 @@ class DocumentReader:
         self.close()
 
     def _collect(
-        self, waiting: deque[int], target: RenderTarget, in_flight: _InFlight
+        self, waiting: deque[RenderRequest], in_flight: _InFlight
     ) -> Iterator[PageImage | PageFailed]:
         try:
             while in_flight:
                 number, worker = in_flight.popleft()
                 page = self._page(number, worker)
                 if waiting:
-                    _ask(worker, waiting.popleft(), target, in_flight)
+                    _ask(worker, waiting.popleft(), in_flight)
                 yield page
         finally:
             _abandon(in_flight)
@@ -151,9 +153,9 @@ class DocumentReader:
             raise
 
 
-def _ask(worker: WorkerProcess, number: int, target: RenderTarget, in_flight: _InFlight) -> None:
-    worker.ask(RenderRequest(number=number, target=target))
-    in_flight.append((number, worker))
+def _ask(worker: WorkerProcess, request: RenderRequest, in_flight: _InFlight) -> None:
+    worker.ask(request)
+    in_flight.append((request.number, worker))
 
 
 def _abandon(in_flight: _InFlight) -> None:

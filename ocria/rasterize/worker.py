@@ -22,9 +22,11 @@ from ocria.rasterize.protocol import (
     OpenRequest,
     RenderReply,
     RenderRequest,
+    TextReply,
     receive,
     send,
 )
+from ocria.rasterize.text_layer import TextLayer
 
 _BASE_MEMORY_BYTES = 2 << 30
 """Interpreter, libraries, and what PDFium takes for a page of many layers."""
@@ -41,6 +43,10 @@ class PageSource(Protocol):
 
     def render(self, number: int, target: RenderTarget) -> Pixels:
         """Makes the picture of page `number`; raises `PageError`."""
+        ...
+
+    def text_layer(self, number: int) -> TextLayer | None:
+        """The text that page `number` carries; None for a kind of document that has none."""
         ...
 
 
@@ -104,7 +110,17 @@ def _answer(channel: socket.socket, pages: PageSource, request: RenderRequest) -
         seconds=time.perf_counter() - started,
     )
     send(channel, reply)
+    if request.with_text:
+        send(channel, TextReply(layer=_text_layer(pages, request.number)))
     channel.sendall(pixels.data)
+
+
+def _text_layer(pages: PageSource, number: int) -> TextLayer | None:
+    try:
+        return pages.text_layer(number)
+    except Exception:
+        # The text only saves time: whatever is wrong with it, the page is read from its picture.
+        return None
 
 
 def _told(error: Exception) -> str:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +23,18 @@ from ocria.rasterize.protocol import (
     RenderReply,
     RenderRequest,
     Request,
+    TextReply,
     receive,
     receive_into,
     send,
 )
+from ocria.rasterize.text_layer import TextLayer
 
 OPEN_TIMEOUT_S = 120.0
 """For opening a document, the start of the process included."""
+
+TEXT_TIMEOUT_S = 10.0
+"""For a page's text layer, after its picture is done: a page that takes longer goes without."""
 
 _LATE_GRACE_S = 1.0
 """A result that is already waiting is taken even when the caller comes late to collect it."""
@@ -55,6 +61,7 @@ class WorkerProcess:
         self._document = document
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
+        self._asked: RenderRequest | None = None
         self._asked_at = 0.0
         self._greeting_due = False
 
@@ -86,7 +93,7 @@ class WorkerProcess:
         """Asks for a page; starts or restarts the process when it is not running."""
         self.start()
         self._send(request)
-        self._asked_at = time.monotonic()
+        self._asked, self._asked_at = request, time.monotonic()
 
     def answer(self, number: int, timeout_s: float | None) -> PageImage:
         """Waits for the page asked for.
@@ -101,8 +108,14 @@ class WorkerProcess:
             self._asked_at = time.monotonic()
         elapsed_s = time.monotonic() - self._asked_at
         reply = self._receive(timeout_s and max(timeout_s - elapsed_s, _LATE_GRACE_S))
-        assert isinstance(reply, RenderReply)
-        return self._page_image(number, reply)
+        assert isinstance(reply, RenderReply) and self._asked is not None
+        try:
+            text = self._text() if self._asked.with_text else None
+        except (WorkerDied, TimeoutError):
+            self.kill()
+            self.ask(replace(self._asked, with_text=False))
+            return self.answer(number, timeout_s)
+        return self._page_image(number, reply, text)
 
     def kill(self) -> None:
         """Ends the process at once; it has nothing to save."""
@@ -113,13 +126,18 @@ class WorkerProcess:
             self._process.wait()
         self._channel = self._process = None
 
+    def _text(self) -> TextLayer | None:
+        reply = self._receive(TEXT_TIMEOUT_S)
+        assert isinstance(reply, TextReply)
+        return reply.layer
+
     def _send(self, message: Request) -> None:
         assert self._channel is not None
         # A process that has died is noticed, with its reason, when its answer is collected.
         with suppress(BrokenPipeError, ConnectionResetError):
             send(self._channel, message)
 
-    def _receive(self, timeout_s: float | None) -> OpenReply | RenderReply:
+    def _receive(self, timeout_s: float | None) -> OpenReply | RenderReply | TextReply:
         assert self._channel is not None
         self._channel.settimeout(timeout_s)
         try:
@@ -132,7 +150,7 @@ class WorkerProcess:
             raise reply
         return reply
 
-    def _page_image(self, number: int, reply: RenderReply) -> PageImage:
+    def _page_image(self, number: int, reply: RenderReply, text: TextLayer | None) -> PageImage:
         assert self._channel is not None
         rgb = np.empty((reply.height_px, reply.width_px, 3), np.uint8)
         try:
@@ -147,6 +165,7 @@ class WorkerProcess:
             height_pt=reply.height_pt,
             rotation=reply.rotation,
             seconds=reply.seconds,
+            text=text,
         )
 
     def _how_it_ended(self) -> str:
