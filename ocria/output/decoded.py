@@ -35,6 +35,12 @@ class DecodedText:
         last = bisect_left(self.token_ends, stop)
         return mean_probability(self.token_logprobs[first : last + 1])
 
+    def page_confidence(self) -> float | None:
+        """The same over the page without special tokens: corners are uncertain by nature."""
+        special_ends = {end for _, end in self.special_spans}
+        pairs = zip(self.token_ends, self.token_logprobs, strict=True)
+        return mean_probability([logprob for end, logprob in pairs if end not in special_ends])
+
 
 def mean_probability(logprobs: Sequence[float]) -> float | None:
     """exp(mean of `logprobs`) in 0..1, two decimals; None if there are none or one is NaN."""

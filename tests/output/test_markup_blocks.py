@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import math
 import pytest
 
 from ocria.document import Block
@@ -194,3 +195,14 @@ def test_a_page_without_size_still_reads(blocks_of: BlocksOf) -> None:
     broken = PageGeometry(number=1, width_pt=float("nan"), height_pt=-1)
     found = blocks_of(f"<|paragraph|>{BOX}a", broken)
     assert found.blocks[0].bbox == (0.0, 0.0, 0.0, 0.0)
+
+
+def test_page_confidence_leaves_special_tokens_out() -> None:
+    decoded = DecodedText(
+        text="<|h1|>ab",
+        token_ends=(6, 7, 8),
+        token_logprobs=(-9.0, 0.0, math.log(0.25)),
+        special_spans=((0, 6),),
+    )
+    assert decoded.page_confidence() == 0.5
+    assert DecodedText(text="").page_confidence() is None
