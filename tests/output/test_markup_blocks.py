@@ -1,8 +1,8 @@
 """The model's markup to blocks with boxes."""
 
+import math
 from collections.abc import Callable
 
-import math
 import pytest
 
 from ocria.document import Block
