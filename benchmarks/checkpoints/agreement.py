@@ -1,11 +1,12 @@
 """Does a quantised checkpoint read like its parent? Agreement and error rate on real pages.
 
-    python benchmarks/checkpoints/agreement.py PARENT CHILD DATASET --pages 20 --out rows.csv
+    python benchmarks/checkpoints/agreement.py PARENT CHILD DATASET --items 16 --out rows.csv
 
-Both read each page greedily; the error rate is the character error rate after `ocria eval`'s
-normalisation, clipped at 1 a page. The parent's tokens are also forced through both models, 32 a
-pass: the agreement is the share of places where both would write the same next token. Pages are
-spread evenly over the dataset's text sets; nothing is tuned on them.
+Both read each page of a document greedily; the error rate is the character error rate after
+`ocria eval`'s normalisation, clipped at 1. The parent's tokens are also forced through both models, 32 a
+pass: the agreement is the share of places where both would write the same next token. Documents
+are spread evenly over the dataset's text sets in the languages that the model knows; nothing is
+tuned on them.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ocria.document import Page
@@ -32,15 +34,17 @@ from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.output.markdown import page_markdown
 from ocria.vision import PreprocessorConfig, page_patches
 
-DPI = 150
+DPI = 200
+LANGUAGES = ("en", "english", "de", "fr", "es", "it", "nl", "pl", "pt", "vi")
 MAX_TOKENS = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One page. Rates are 0..1."""
+    """One document. Rates are 0..1."""
 
-    page: str
+    document: str
+    num_pages: int
     num_tokens: int
     agreement: float
     parent_cer: float
@@ -66,8 +70,6 @@ class Subject:
 
     def request(self, page: PageImage) -> Request:
         """What the engine is asked for a page's pixels."""
-        import numpy as np
-
         patches = page_patches(np.asarray(page.image), self.preprocessor)
         merge = self.preprocessor.merge_size
         return Request(
@@ -100,32 +102,40 @@ class Subject:
         return allowed.argmax(-1).tolist()
 
 
-def compare(parent: Subject, child: Subject, item: Item, page: PageImage) -> Row:
-    """Reads one page with both."""
-    request = parent.request(page)
-    written = parent.engine.run(request).token_ids
-    rewritten = child.engine.run(child.request(page)).token_ids
-    pairs = zip(
-        parent.next_tokens(request, written), child.next_tokens(request, written), strict=True
+def agreement(parent: Subject, child: Subject, page: PageImage, written: tuple[int, ...]) -> int:
+    """Places of a page, its end included, where both would write the same next token."""
+    theirs = parent.next_tokens(parent.request(page), written)
+    ours = child.next_tokens(child.request(page), written)
+    return sum(one == other for one, other in zip(theirs, ours, strict=True))
+
+
+def compare(parent: Subject, child: Subject, item: Item, pages: list[PageImage]) -> Row:
+    """Reads one document with both."""
+    written = [parent.engine.run(parent.request(page)).token_ids for page in pages]
+    rewritten = [child.engine.run(child.request(page)).token_ids for page in pages]
+    same = sum(
+        agreement(parent, child, page, tokens) for page, tokens in zip(pages, written, strict=True)
     )
-    same = [ours == theirs for ours, theirs in pairs]
-    assert item.truth is not None and item.truth.text is not None, "only items with text are read"
+    truth = item.truth
+    assert truth is not None and truth.text is not None, "only items with text are read"
 
-    def cer(subject: Subject, token_ids: tuple[int, ...]) -> float:
-        text = subject.markdown(token_ids)
-        return score_text(item.truth.text, text, truth_is_markdown=item.truth.is_markdown).cer
+    def cer(subject: Subject, read: list[tuple[int, ...]]) -> float:
+        text = "\n".join(subject.markdown(token_ids) for token_ids in read)
+        return score_text(truth.text or "", text, truth_is_markdown=truth.is_markdown).cer
 
+    num_places = sum(len(tokens) + 1 for tokens in written)
     return Row(
-        page=f"{item.name}#{page.number}",
-        num_tokens=len(written),
-        agreement=round(sum(same) / len(same), 5),
+        document=item.name,
+        num_pages=len(pages),
+        num_tokens=num_places,
+        agreement=round(same / num_places, 5),
         parent_cer=round(cer(parent, written), 5),
         child_cer=round(cer(child, rewritten), 5),
     )
 
 
-def chosen(dataset: Path, num_pages: int) -> list[Item]:
-    """Items of one page with ranked text, spread over the dataset."""
+def chosen(dataset: Path, num_items: int) -> list[Item]:
+    """Items with ranked text in a known language, spread over the dataset."""
     items = [
         item
         for item in load_dataset(dataset).items
@@ -133,9 +143,10 @@ def chosen(dataset: Path, num_pages: int) -> list[Item]:
         and item.truth.text
         and item.truth_origin in RANKED_ORIGINS
         and item.metric in ("text", "markdown")
-        and (item.pages is None or len(item.pages) == 1)
+        and item.lang.partition(" ")[0] in LANGUAGES
     ]
-    return [items[n * len(items) // num_pages] for n in range(min(num_pages, len(items)))]
+    wanted = min(num_items, len(items))
+    return [items[n * len(items) // wanted] for n in range(wanted)]
 
 
 def main() -> None:
@@ -143,7 +154,7 @@ def main() -> None:
     parser.add_argument("parent", type=Path)
     parser.add_argument("child", type=Path)
     parser.add_argument("dataset", type=Path)
-    parser.add_argument("--pages", type=int, default=20)
+    parser.add_argument("--items", type=int, default=16)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
@@ -153,18 +164,20 @@ def main() -> None:
     with arguments.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        for item in chosen(arguments.dataset, arguments.pages):
-            page = next(iter(page_images(item.path, item.pages, dpi=DPI)))
-            if not isinstance(page, PageImage):
-                print(f"{item.name}: {page.reason}", file=sys.stderr)
+        for item in chosen(arguments.dataset, arguments.items):
+            images = list(page_images(item.path, item.pages, dpi=DPI))
+            pages = [page for page in images if isinstance(page, PageImage)]
+            if len(pages) < len(images):
+                print(f"{item.name}: cannot be rasterised", file=sys.stderr)
                 continue
-            rows.append(compare(parent, child, item, page))
+            rows.append(compare(parent, child, item, pages))
             writer.writerow(asdict(rows[-1]))
             file.flush()
             print(rows[-1], file=sys.stderr)
     tokens = sum(row.num_tokens for row in rows)
     print(
-        f"pages {len(rows)}, tokens {tokens}, agreement "
+        f"documents {len(rows)}, pages {sum(row.num_pages for row in rows)}, tokens {tokens}, "
+        f"agreement "
         f"{sum(row.agreement * row.num_tokens for row in rows) / tokens:.4f}, median CER parent "
         f"{statistics.median(row.parent_cer for row in rows):.4f} child "
         f"{statistics.median(row.child_cer for row in rows):.4f}"
