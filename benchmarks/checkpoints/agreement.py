@@ -3,7 +3,7 @@
     python benchmarks/checkpoints/agreement.py PARENT CHILD DATASET --items 16 --out rows.csv
 
 Both read each page of a document greedily; the error rate is the character error rate after
-`ocria eval`'s normalisation, clipped at 1. The parent's tokens are also forced through both models, 32 a
+`ocria eval`'s normalisation, clipped at 1. The parent's tokens are forced through both models, 32 a
 pass: the agreement is the share of places where both would write the same next token. Documents
 are spread evenly over the dataset's text sets in the languages that the model knows; nothing is
 tuned on them.
