@@ -47,6 +47,7 @@ class Row:
     num_pages: int
     num_tokens: int
     agreement: float
+    text_agreement: float
     parent_cer: float
     child_cer: float
 
@@ -102,20 +103,30 @@ class Subject:
         return allowed.argmax(-1).tolist()
 
 
-def agreement(parent: Subject, child: Subject, page: PageImage, written: tuple[int, ...]) -> int:
-    """Places of a page, its end included, where both would write the same next token."""
+def same_next(
+    parent: Subject, child: Subject, page: PageImage, written: tuple[int, ...]
+) -> tuple[list[bool], list[bool]]:
+    """Whether both would write the same next token, at each place and at those of text alone.
+
+    Block types and corners are special tokens; a corner may well lie on either of two steps.
+    """
     theirs = parent.next_tokens(parent.request(page), written)
     ours = child.next_tokens(child.request(page), written)
-    return sum(one == other for one, other in zip(theirs, ours, strict=True))
+    special = set(parent.model.tokenizer.special_ids.values())
+    places = [one == other for one, other in zip(theirs, ours, strict=True)]
+    text = [same for same, one in zip(places, theirs, strict=True) if one not in special]
+    return places, text
 
 
 def compare(parent: Subject, child: Subject, item: Item, pages: list[PageImage]) -> Row:
     """Reads one document with both."""
     written = [parent.engine.run(parent.request(page)).token_ids for page in pages]
     rewritten = [child.engine.run(child.request(page)).token_ids for page in pages]
-    same = sum(
-        agreement(parent, child, page, tokens) for page, tokens in zip(pages, written, strict=True)
-    )
+    judged = [
+        same_next(parent, child, page, tokens) for page, tokens in zip(pages, written, strict=True)
+    ]
+    places = [same for page, _ in judged for same in page]
+    text = [same for _, page in judged for same in page]
     truth = item.truth
     assert truth is not None and truth.text is not None, "only items with text are read"
 
@@ -123,12 +134,12 @@ def compare(parent: Subject, child: Subject, item: Item, pages: list[PageImage])
         text = "\n".join(subject.markdown(token_ids) for token_ids in read)
         return score_text(truth.text or "", text, truth_is_markdown=truth.is_markdown).cer
 
-    num_places = sum(len(tokens) + 1 for tokens in written)
     return Row(
         document=item.name,
         num_pages=len(pages),
-        num_tokens=num_places,
-        agreement=round(same / num_places, 5),
+        num_tokens=len(places),
+        agreement=round(sum(places) / len(places), 5),
+        text_agreement=round(sum(text) / max(1, len(text)), 5),
         parent_cer=round(cer(parent, written), 5),
         child_cer=round(cer(child, rewritten), 5),
     )
@@ -177,7 +188,8 @@ def main() -> None:
     tokens = sum(row.num_tokens for row in rows)
     print(
         f"documents {len(rows)}, pages {sum(row.num_pages for row in rows)}, tokens {tokens}, "
-        f"agreement "
+        f"agreement of text "
+        f"{sum(row.text_agreement * row.num_tokens for row in rows) / tokens:.4f}, of all "
         f"{sum(row.agreement * row.num_tokens for row in rows) / tokens:.4f}, median CER parent "
         f"{statistics.median(row.parent_cer for row in rows):.4f} child "
         f"{statistics.median(row.child_cer for row in rows):.4f}"
