@@ -42,7 +42,9 @@ def examine(*, device: str, model: str) -> Iterator[Finding]:
     if chosen.fault is None:
         yield Finding(subject="kernels", text=_kernels(device))
     yield _caught("model", lambda: _model(model))
-    yield Finding(subject="drafter", text="none; decoding is plain")
+    yield Finding(
+        subject="drafter", text="auto: text-layer or ngram, step by step; no dflash weights"
+    )
 
 
 def _caught(subject: str, find: Callable[[], str]) -> Finding:

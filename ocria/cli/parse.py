@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from ocria.cli import arguments
-from ocria.console import print_notice, set_verbosity
+from ocria.console import set_verbosity
 from ocria.errors import ExitCode, UsageError
-from ocria.options import DEFAULT_MAX_TOKENS, DEFAULT_MODEL, DrafterName, OutputFormat, ParseOptions
+from ocria.options import DEFAULT_MAX_TOKENS, DEFAULT_MODEL, OutputFormat, ParseOptions
 
 SUFFIXES: dict[str, OutputFormat] = {
     ".md": "md",
@@ -20,8 +20,6 @@ SUFFIXES: dict[str, OutputFormat] = {
     ".htm": "html",
 }
 STDOUT_NAMES = frozenset({"-", "/dev/stdout"})
-# They change speed only, so a run without them gives the bytes that were asked for.
-FUTURE_DRAFTERS = frozenset({"ngram", "text-layer"})
 
 
 def parse(
@@ -93,7 +91,6 @@ def parse(
         quiet=quiet,
         stats=stats,
     )
-    _mention_future_drafter(drafter, quiet=quiet)
     return deliver(document, options, delivery)
 
 
@@ -128,11 +125,4 @@ def _refuse_reserved(images: Path | None) -> None:
         raise UsageError(
             "--images is reserved: this version cuts no figures out of pages",
             hint="`-f html` shows each page beside its text",
-        )
-
-
-def _mention_future_drafter(drafter: DrafterName, *, quiet: bool) -> None:
-    if drafter in FUTURE_DRAFTERS and not quiet:
-        print_notice(
-            "note", f"the {drafter} drafter is not available yet; decoding without one, same result"
         )

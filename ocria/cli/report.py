@@ -85,7 +85,9 @@ class Tally:
         decoding = page.stats.decoding
         if decoding is None:
             return
-        self.drafter = decoding.drafter
+        names = {*(self.drafter or decoding.drafter).split("+"), decoding.drafter}
+        # Pages may differ: a scan between born-digital ones has no text layer.
+        self.drafter = "+".join(sorted(names - {"none"})) or "none"
         self.num_steps += decoding.steps
         self.num_emitted += decoding.steps * decoding.tokens_per_step
         missing = len(decoding.accepted_histogram) - len(self.accepted_histogram)

@@ -22,7 +22,8 @@ from ocria.models.base import WINDOW, ImagePatches
 from ocria.models.device import resolve_device
 from ocria.models.registry import LoadedModel, find_checkpoint, load
 from ocria.options import ParseOptions
-from ocria.output import DecodedText, PageBlocks, PageGeometry, build_page_blocks, mean_probability
+from ocria.output import DecodedText, PageGeometry, build_page_blocks
+from ocria.pipeline.drafting import Drafting
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, SizeRule, measure_ink, page_patches
 
@@ -51,6 +52,16 @@ class PageReader:
             max_positions=longest_prompt + options.max_tokens + WINDOW,
         )
         self._engine = Engine(model.target, config)
+        self._drafting = Drafting(options.drafter, model.tokenizer)
+
+    @property
+    def wants_text(self) -> bool:
+        """Whether pictures should come with their page's text layer."""
+        return self._drafting.wants_text
+
+    def begin_document(self) -> None:
+        """Forgets what the drafters learnt of the document before; results do not depend on it."""
+        self._drafting = Drafting(self._options.drafter, self.model.tokenizer)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -78,6 +89,7 @@ class PageReader:
         patches = page_patches(picture.rgb, self._preprocessor)
         merge = self._preprocessor.merge_size
         cut_s = time.perf_counter() - started
+        drafter = self._drafting.drafter(picture.text)
         result = self._engine.run(
             Request(
                 prompt=self.model.tokens.prompt.fill(
@@ -87,6 +99,7 @@ class PageReader:
                     torch.from_numpy(patches.values), patches.grid_h, patches.grid_w
                 ),
                 max_tokens=self._options.max_tokens,
+                drafter=drafter,
             )
         )
         seconds = PageSeconds(
@@ -95,10 +108,12 @@ class PageReader:
             prefill=result.prefill_s,
             decode=result.decode_s,
         )
-        return self._page(picture, result, seconds)
+        decoding = _decoding(result, self._drafting.name(drafter))
+        return self._page(picture, result, PageStats(seconds=seconds, decoding=decoding))
 
-    def _page(self, picture: PageImage, result: Result, seconds: PageSeconds) -> Page:
-        blocks = self._blocks(picture, result)
+    def _page(self, picture: PageImage, result: Result, stats: PageStats) -> Page:
+        decoded = self._decoded(result)
+        blocks = build_page_blocks(decoded, _geometry(picture))
         status = _STATUS[result.finish]
         if blocks.repaired and status == "ok":
             status = "repaired"
@@ -109,28 +124,19 @@ class PageReader:
             rotation=blocks.rotation,
             status=status,
             blocks=blocks.blocks,
-            confidence=mean_probability(result.logprobs),
+            confidence=decoded.page_confidence(),
             num_tokens=len(result.token_ids),
-            stats=PageStats(seconds=seconds, decoding=_decoding(result))
-            if self._options.stats
-            else None,
+            stats=stats if self._options.stats else None,
         )
 
-    def _blocks(self, picture: PageImage, result: Result) -> PageBlocks:
+    def _decoded(self, result: Result) -> DecodedText:
         spelling = self.model.tokenizer.spell(result.token_ids)
-        decoded = DecodedText(
+        return DecodedText(
             text=spelling.text,
             token_ends=spelling.token_ends,
             token_logprobs=result.logprobs,
             special_spans=spelling.special_spans,
         )
-        geometry = PageGeometry(
-            number=picture.number,
-            width_pt=picture.width_pt,
-            height_pt=picture.height_pt,
-            rotation=picture.rotation,
-        )
-        return build_page_blocks(decoded, geometry)
 
     def _blank(self, picture: PageImage, seconds: float) -> Page:
         spent = PageSeconds(rasterize=picture.seconds, vision=seconds, prefill=0.0, decode=0.0)
@@ -161,12 +167,21 @@ def load_page_reader(options: ParseOptions) -> PageReader:
     return PageReader(load(folder, device=resolve_device(options.device)), options)
 
 
-def _decoding(result: Result) -> Decoding | None:
+def _geometry(picture: PageImage) -> PageGeometry:
+    return PageGeometry(
+        number=picture.number,
+        width_pt=picture.width_pt,
+        height_pt=picture.height_pt,
+        rotation=picture.rotation,
+    )
+
+
+def _decoding(result: Result, drafter: str) -> Decoding | None:
     if not result.steps:
         return None
     emitted = sum(count * size for size, count in enumerate(result.accepted))
     return Decoding(
-        drafter="none",
+        drafter=drafter,
         steps=result.steps,
         tokens_per_step=round(emitted / result.steps, 3),
         accepted_histogram=result.accepted,

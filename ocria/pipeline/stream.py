@@ -59,8 +59,13 @@ class PageStream:
         )
         self._document = document
         self._reader = reader
+        reader.begin_document()
         # Asked for now, so that the next pages are made while one is being read.
-        self._pictures = document.pages(numbers, RenderTarget(fit=reader.size_rule, dpi=dpi))
+        self._pictures = document.pages(
+            numbers,
+            RenderTarget(fit=reader.size_rule, dpi=dpi),
+            with_text=reader.wants_text,
+        )
 
     def __iter__(self) -> Iterator[ParsedPage]:
         for picture in self._pictures:

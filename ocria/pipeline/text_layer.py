@@ -1,0 +1,150 @@
+"""Drafts a page from the text layer of its PDF.
+
+The layer is followed by what the model writes (`layer_pointer`); what the layer has next is spelt
+in the model's tokens and its markup. The layer may be wrong, hidden or of another page: the engine
+verifies every token on the picture, so that costs speed alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from ocria.output.frame import LAST_COORDINATE
+from ocria.pipeline.layer_pointer import LayerPointer
+from ocria.pipeline.layer_stream import BLANK, GAP, LINE_END, LayerStream, fold, line_at
+from ocria.pipeline.markup_ids import MarkupIds
+from ocria.pipeline.written import Written
+from ocria.tokenizer import Tokenizer
+
+_CHARACTERS_A_TOKEN = 6
+_WORD_TOKENS = 24
+"""A word begun of more tokens is not spelt again together with its rest."""
+_UNREADABLE = frozenset(("formula", "figure"))
+"""Blocks whose content is not what a layer holds."""
+
+_Piece = str | int
+"""Text, or the id of a special token."""
+
+
+class TextLayerDrafter:
+    """One page's text layer as proposals.
+
+    Args:
+        stream: the layer.
+        tokenizer: of the model.
+        markup: special tokens of its markup.
+    """
+
+    def __init__(self, stream: LayerStream, tokenizer: Tokenizer, markup: MarkupIds) -> None:
+        self._stream, self._tokenizer, self._markup = stream, tokenizer, markup
+        self._begin()
+
+    def prepare(self, prompt: Sequence[int]) -> None:
+        """Begins the page at the layer's start."""
+        self._begin()
+
+    def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
+        """What the layer has next, up to the end of the block; nothing while it disagrees."""
+        written = self._written
+        is_silent = written.type in _UNREADABLE or written.is_inside_character
+        if not self._stream.keys or is_silent or self._pointer.is_lost:
+            return ()
+        if not self._markup.is_empty and len(written.coordinates) < 4:
+            # The model alone knows boxes; only left edges are alike.
+            is_opened = written.type is not None and not written.coordinates
+            return (self._left_edge(self._pointer.place),) if is_opened else ()
+        return self._spelt(self._pieces(most))[:most]
+
+    def observe(self, emitted: Sequence[int], num_accepted: int) -> None:
+        """Follows what was written."""
+        for token in emitted:
+            lexeme = self._markup.lexemes.get(token)
+            if lexeme is None:
+                self._follow(self._written.read(token))
+                continue
+            self._written.mark(token, lexeme)
+            if lexeme.kind != "coordinate":
+                self._pointer.begin()
+            elif len(self._written.coordinates) == 2:
+                x, y = self._written.coordinates
+                self._pointer.go_near(x / LAST_COORDINATE, y / LAST_COORDINATE)
+
+    def _begin(self) -> None:
+        self._pointer = LayerPointer(self._stream)
+        self._written = Written(self._tokenizer)
+
+    def _follow(self, text: str) -> None:
+        before, line_end, after = text.rpartition("\n")
+        self._pointer.feed(fold(before))
+        if line_end and self._written.type is None:
+            # Plain Markdown: blocks begin with a line.
+            self._pointer.begin()
+        self._pointer.feed(fold(after))
+
+    def _pieces(self, most: int) -> Iterator[_Piece]:
+        """The layer from the pointer on, in whole words, as the model would write it."""
+        stream, start = self._stream, self._pointer.place
+        stop = min(len(stream.keys), start + most * _CHARACTERS_A_TOKEN)
+        while stop < len(stream.keys) and not stream.parted[stop]:
+            stop += 1
+        for place in range(start, stop):
+            if place > start or not self._written.needs_no_blank:
+                if self._ends_block(place):
+                    yield from self._opening(place)
+                    return
+                yield from self._joint(place)
+            yield stream.shown[place]
+
+    def _ends_block(self, place: int) -> bool:
+        """Whether the model would open a new block here."""
+        if self._markup.is_empty or self._written.type in ("table", "code"):
+            return False
+        return self._opens_line(place)
+
+    def _opens_line(self, place: int) -> bool:
+        stream = self._stream
+        return stream.parted[place] == LINE_END and stream.opens_block[line_at(stream, place)]
+
+    def _opening(self, place: int) -> Iterator[_Piece]:
+        """Type and left edge of the block that seems to begin at a line."""
+        is_item = self._stream.has_mark[line_at(self._stream, place)]
+        yield self._markup.ids["list_item" if is_item else "paragraph"]
+        yield self._left_edge(place)
+
+    def _left_edge(self, place: int) -> int:
+        x0 = self._stream.boxes[line_at(self._stream, place)][0]
+        return self._markup.ids[str(round(min(max(x0, 0.0), 1.0) * LAST_COORDINATE))]
+
+    def _joint(self, place: int) -> Iterator[_Piece]:
+        """What the model writes between two keys of one block, or of two in plain Markdown."""
+        parted = self._stream.parted[place]
+        if self._written.type == "table" and parted in (GAP, LINE_END):
+            if parted == LINE_END:
+                yield self._markup.ids["nl"]
+            yield self._written.cell or self._markup.ids["fcel"]
+        elif self._written.type == "code" and parted == LINE_END:
+            yield "\n"
+        elif self._written.line.startswith("|") and parted in (GAP, LINE_END):
+            yield " | " if parted == GAP else " |\n| "
+        elif self._markup.is_empty and self._opens_line(place):
+            yield "\n" if self._stream.has_mark[line_at(self._stream, place)] else "\n\n"
+        elif parted:
+            yield BLANK
+
+    def _spelt(self, pieces: Iterator[_Piece]) -> list[int]:
+        """Ids of the pieces; the first text is spelt as the rest of the word that is open."""
+        ids: list[int] = []
+        for is_text, run in groupby(pieces, key=lambda piece: isinstance(piece, str)):
+            if not is_text:
+                ids += [piece for piece in run if isinstance(piece, int)]
+                continue
+            text = "".join(str(piece) for piece in run)
+            ids += self._tokenizer.encode(text) if ids else self._rest_of_word(text)
+        return ids
+
+    def _rest_of_word(self, text: str) -> list[int]:
+        begun = self._written.word_ids
+        if len(begun) <= _WORD_TOKENS:
+            whole = self._tokenizer.encode(self._written.word + text)
+            if whole[: len(begun)] == begun:
+                return whole[len(begun) :]
+        return self._tokenizer.encode(text)
