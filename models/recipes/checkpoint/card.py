@@ -18,8 +18,8 @@ TRAINING = (
 
 _CARD = """# {name}
 
-A document reader of {millions:.0f} million parameters: the image of a page in, its text as
-Markdown out. Architecture `qwen3_5`: a vision tower of {depth} layers and {width} channels, a
+A document reader of {millions:.0f} million parameters: the image of a page in, its
+text out. Architecture `qwen3_5`: a vision tower of {depth} layers and {width} channels, a
 decoder of {layers} layers ({deltas} Gated DeltaNet, {attentions} full attention) and {hidden}
 channels, a vocabulary of {vocabulary} rows.
 
