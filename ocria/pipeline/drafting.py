@@ -14,8 +14,8 @@ for 1 row, 67.8 for 16, 107.9 for 17, 125.0 for 32. In float32 it is flatter (81
 136.3): there, too, a single row pays for its tile."""
 NGRAM_CALL, TEXT_CALL = 0.001, 0.005
 """Cost of a call in passes of one row."""
-_NGRAM_FIRST, _TEXT_FIRST = 0.4, 0.8
-"""Acceptance that is expected before anything is known."""
+_NGRAM_START, _TEXT_START = (0.3, 0.6), (0.6, 0.9)
+"""Acceptance (first token, later ones) that is expected before anything is known."""
 
 
 class Drafting:
@@ -25,7 +25,7 @@ class Drafting:
         self._asked = asked
         self._tokenizer = tokenizer
         self._markup = markup_ids(tokenizer)
-        self._ngram = Source("ngram", NgramDrafter(), NGRAM_CALL, _NGRAM_FIRST)
+        self._ngram = Source("ngram", NgramDrafter(), NGRAM_CALL, *_NGRAM_START)
         self._text: Source | None = None
 
     @property
@@ -54,6 +54,6 @@ class Drafting:
     def _sources(self, text: Drafter | None) -> tuple[Source, ...]:
         if text is None:
             return (self._ngram,)
-        known = _TEXT_FIRST if self._text is None else self._text.acceptance
-        self._text = Source("text-layer", text, TEXT_CALL, known)
+        known = _TEXT_START if self._text is None else (self._text.first, self._text.later)
+        self._text = Source("text-layer", text, TEXT_CALL, *known)
         return self._text, self._ngram

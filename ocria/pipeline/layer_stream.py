@@ -9,6 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from ocria.rasterize import TextLayer, TextLine
@@ -42,6 +43,7 @@ class LayerStream:
         parted: what lies before each key: nothing, a blank, a wide gap or a line end.
         line_starts: place of the first key of each line, ascending.
         boxes: the lines' boxes, in fractions of the page.
+        fonts: of the lines.
         opens_block: whether a line seems to begin a new block.
         has_mark: whether a line begins with a list mark.
     """
@@ -51,13 +53,14 @@ class LayerStream:
     parted: tuple[str, ...]
     line_starts: tuple[int, ...]
     boxes: tuple[Box, ...]
+    fonts: tuple[str, ...]
     opens_block: tuple[bool, ...]
     has_mark: tuple[bool, ...]
 
 
 def fold(text: str) -> str:
     """The keys of a text."""
-    return "".join(key for key, _ in _keyed(text))
+    return "".join(map(_folded, text))
 
 
 def layer_stream(layer: TextLayer) -> LayerStream:
@@ -85,6 +88,7 @@ def layer_stream(layer: TextLayer) -> LayerStream:
         parted=tuple(parted),
         line_starts=tuple(starts),
         boxes=tuple(line.box for line in lines),
+        fonts=tuple(line.font for line in lines),
         opens_block=(True, *(_opens_block(*pair) for pair in pairwise(lines)))[: len(lines)],
         has_mark=tuple(_MARK.match(line.text) is not None for line in lines),
     )
@@ -95,23 +99,25 @@ def _mended(line: TextLine) -> TextLine:
     text = unicodedata.normalize("NFC", line.text).strip()
     if text[:1] in _BULLETS and text[:1]:
         text = "- " + text[1:].lstrip()
-    return TextLine(text, line.box)
+    return line._replace(text=text)
+
+
+@lru_cache(maxsize=1 << 14)
+def _folded(character: str) -> str:
+    """Keys of one character; none for one that is nothing on paper."""
+    if character.isspace() or unicodedata.category(character) in _NOTHING:
+        return ""
+    parts = unicodedata.normalize("NFKC", character.translate(_ALIKE))
+    return "".join(c for c in parts if not c.isspace() and not unicodedata.combining(c))
 
 
 def _keyed(text: str) -> Iterator[tuple[str, str]]:
     """Keys of a text, each with what to write for it."""
     for character in text:
-        if character.isspace() or unicodedata.category(character) in _NOTHING:
-            continue
-        parts = unicodedata.normalize("NFKC", character.translate(_ALIKE))
-        visible = [part for part in parts if not part.isspace() and not _combines(part)]
-        is_ligature = len(visible) > 1 and all(part.isalpha() for part in visible)
-        for place, key in enumerate(visible):
+        keys = _folded(character)
+        is_ligature = len(keys) > 1 and keys.isalpha()
+        for place, key in enumerate(keys):
             yield key, key if is_ligature else character if place == 0 else ""
-
-
-def _combines(character: str) -> bool:
-    return unicodedata.combining(character) != 0
 
 
 def _words(text: str, gap: str) -> Iterator[tuple[str, str]]:
@@ -129,7 +135,9 @@ def _breaks_word(text: str, following: str) -> bool:
 
 
 def _opens_block(above: TextLine, line: TextLine) -> bool:
-    """A guess from space, indents and line lengths; a wrong one costs a rejected token."""
+    """A guess from fonts, space, indents and lengths; a wrong one costs a rejected token."""
+    if line.font != above.font:
+        return True
     height = max(1e-4, min(above.box[3] - above.box[1], line.box[3] - line.box[1]))
     if not -0.5 * height < line.box[1] - above.box[3] < 0.9 * height:
         return True
@@ -139,6 +147,15 @@ def _opens_block(above: TextLine, line: TextLine) -> bool:
     is_short = above.box[2] < line.box[2] - 0.04
     is_indented = line.box[0] > above.box[0] + 0.012
     return is_ended and (is_short or is_indented)
+
+
+def block_box(stream: LayerStream, line: int) -> Box:
+    """The box around the block that seems to begin at a line."""
+    end = line + 1
+    while end < len(stream.boxes) and not stream.opens_block[end]:
+        end += 1
+    left, top, right, bottom = zip(*stream.boxes[line:end], strict=True)
+    return min(left), min(top), max(right), max(bottom)
 
 
 def line_at(stream: LayerStream, place: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from ocria.output.frame import LAST_COORDINATE
+from ocria.pipeline.block_habits import EDGES, BlockHabits
 from ocria.pipeline.layer_pointer import LayerPointer
 from ocria.pipeline.layer_stream import BLANK, GAP, LINE_END, LayerStream, fold, line_at
 from ocria.pipeline.markup_ids import MarkupIds
@@ -48,10 +49,10 @@ class TextLayerDrafter:
         is_silent = written.type in _UNREADABLE or written.is_inside_character
         if not self._stream.keys or is_silent or self._pointer.is_lost:
             return ()
-        if not self._markup.is_empty and len(written.coordinates) < 4:
-            # The model alone knows boxes; only left edges are alike.
-            is_opened = written.type is not None and not written.coordinates
-            return (self._left_edge(self._pointer.place),) if is_opened else ()
+        if not self._markup.is_empty and len(written.coordinates) < EDGES:
+            if written.type is None:
+                return ()
+            return self._spelt(self._opened(len(written.coordinates), most))[:most]
         return self._spelt(self._pieces(most))[:most]
 
     def observe(self, emitted: Sequence[int], num_accepted: int) -> None:
@@ -62,17 +63,33 @@ class TextLayerDrafter:
                 self._follow(self._written.read(token))
                 continue
             self._written.mark(token, lexeme)
-            if lexeme.kind != "coordinate":
+            if lexeme.kind == "coordinate":
+                self._learn_edge(lexeme.value)
+            else:
                 self._pointer.begin()
-            elif len(self._written.coordinates) == 2:
-                x, y = self._written.coordinates
-                self._pointer.go_near(x / LAST_COORDINATE, y / LAST_COORDINATE)
 
     def _begin(self) -> None:
         self._pointer = LayerPointer(self._stream)
         self._written = Written(self._tokenizer)
+        self._habits = BlockHabits(self._stream)
+
+    @property
+    def _line(self) -> int:
+        return line_at(self._stream, self._pointer.place)
+
+    def _learn_edge(self, value: int) -> None:
+        written = self._written
+        if not self._stream.keys or written.type is None or len(written.coordinates) > EDGES:
+            return
+        self._habits.saw_edge(self._line, len(written.coordinates) - 1, value)
+        if len(written.coordinates) == 2:
+            x, y = written.coordinates
+            self._pointer.go_near(x / LAST_COORDINATE, y / LAST_COORDINATE)
+            self._habits.saw_type(self._line, written.kind)
 
     def _follow(self, text: str) -> None:
+        if self._stream.keys and not self._markup.is_empty and self._written.line == text:
+            self._habits.saw_mark(self._line, text)
         before, line_end, after = text.rpartition("\n")
         self._pointer.feed(fold(before))
         if line_end and self._written.type is None:
@@ -86,10 +103,12 @@ class TextLayerDrafter:
         stop = min(len(stream.keys), start + most * _CHARACTERS_A_TOKEN)
         while stop < len(stream.keys) and not stream.parted[stop]:
             stop += 1
+        if start < stop and not self._written.line and not self._markup.is_empty:
+            yield self._habits.mark_of(line_at(stream, start))
         for place in range(start, stop):
-            if place > start or not self._written.needs_no_blank:
+            if stream.parted[place] and (place > start or not self._written.needs_no_blank):
                 if self._ends_block(place):
-                    yield from self._opening(place)
+                    yield from self._opening(line_at(stream, place))
                     return
                 yield from self._joint(place)
             yield stream.shown[place]
@@ -104,15 +123,28 @@ class TextLayerDrafter:
         stream = self._stream
         return stream.parted[place] == LINE_END and stream.opens_block[line_at(stream, place)]
 
-    def _opening(self, place: int) -> Iterator[_Piece]:
-        """Type and left edge of the block that seems to begin at a line."""
-        is_item = self._stream.has_mark[line_at(self._stream, place)]
-        yield self._markup.ids["list_item" if is_item else "paragraph"]
-        yield self._left_edge(place)
+    def _opening(self, line: int) -> Iterator[_Piece]:
+        """Type and corners of the block that seems to begin at a line."""
+        name = self._habits.type_of(line)
+        if name in self._markup.ids:
+            yield self._markup.ids[name]
+            yield from self._edges(line, 0)
 
-    def _left_edge(self, place: int) -> int:
-        x0 = self._stream.boxes[line_at(self._stream, place)][0]
-        return self._markup.ids[str(round(min(max(x0, 0.0), 1.0) * LAST_COORDINATE))]
+    def _edges(self, line: int, first: int) -> Iterator[_Piece]:
+        edges = self._habits.edges(line)
+        for edge in range(first, EDGES):
+            if not self._habits.trusts(edge):
+                return
+            yield self._markup.ids[str(edges[edge])]
+
+    def _opened(self, num_edges: int, most: int) -> Iterator[_Piece]:
+        """The rest of a block's corners, and its text if all of them are likely to be right."""
+        if not self._stream.keys:
+            return
+        edges = list(self._edges(self._line, num_edges))
+        yield from edges
+        if len(edges) == EDGES - num_edges:
+            yield from self._pieces(most)
 
     def _joint(self, place: int) -> Iterator[_Piece]:
         """What the model writes between two keys of one block, or of two in plain Markdown."""

@@ -13,6 +13,7 @@ class Written:
 
     Attributes:
         type: type of the open block; None before the first, and in plain Markdown.
+        kind: the token's own name for it, such as `h2` for a heading.
         coordinates: those of the open block so far.
         cell: id of the last table cell's token; None before the first.
         word: text since the last blank or special token, that blank included.
@@ -24,6 +25,7 @@ class Written:
         self._tokenizer = tokenizer
         self._held: list[int] = []
         self.type: str | None = None
+        self.kind = ""
         self.coordinates: list[int] = []
         self.cell: int | None = None
         self.word, self.line = "", ""
@@ -59,6 +61,8 @@ class Written:
         self._held, self.word, self.word_ids, self.line = [], "", [], ""
         if lexeme.kind == "type":
             self.type, self.coordinates, self.cell = lexeme.name, [], None
+            is_heading = lexeme.name == "heading"
+            self.kind = f"h{lexeme.value}" if is_heading else lexeme.name
         elif lexeme.kind == "coordinate":
             self.coordinates.append(lexeme.value)
         elif lexeme.kind == "cell":

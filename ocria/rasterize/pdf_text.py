@@ -13,6 +13,7 @@ _WIDE_GAP = 1.2
 third of that, also in loosely justified lines it seldom reaches it."""
 _PDFIUM_HYPHEN = "\ufffe"
 """What PDFium puts for a hyphen at the end of a line; it leaves the line end out."""
+_MOST_NAME_BYTES = 128
 _GRID = 1 << 20
 """Device units that PDFium turns page coordinates into: it answers in whole ones."""
 
@@ -21,6 +22,7 @@ class _Glyph(NamedTuple):
     """A character with its box in page coordinates (y upwards); blanks have none."""
 
     text: str
+    place: int
     left: float = 0.0
     bottom: float = 0.0
     right: float = 0.0
@@ -33,7 +35,7 @@ def read_text_layer(page: Any) -> TextLayer:
     if not text_page:
         return TextLayer(())
     try:
-        lines = tuple(_text_line(page, glyphs) for glyphs in _glyph_lines(text_page))
+        lines = tuple(_text_line(page, text_page, glyphs) for glyphs in _glyph_lines(text_page))
     finally:
         pdfium.FPDFText_ClosePage(text_page)
     return TextLayer(lines)
@@ -76,14 +78,14 @@ def _character(code: int) -> str | None:
 def _glyph(text_page: Any, index: int, character: str) -> _Glyph:
     if character in (" ", "\n", SOFT_HYPHEN):
         # PDFium gives a hyphen that breaks a word the place of the line after it.
-        return _Glyph(character)
+        return _Glyph(character, index)
     left, right, bottom, top = (ctypes.c_double() for _ in range(4))
     if not pdfium.FPDFText_GetCharBox(text_page, index, left, right, bottom, top):
-        return _Glyph(character)
-    return _Glyph(character, left.value, bottom.value, right.value, top.value)
+        return _Glyph(character, index)
+    return _Glyph(character, index, left.value, bottom.value, right.value, top.value)
 
 
-def _text_line(page: Any, glyphs: list[_Glyph]) -> TextLine:
+def _text_line(page: Any, text_page: Any, glyphs: list[_Glyph]) -> TextLine:
     inked = [glyph for glyph in glyphs if glyph.right > glyph.left]
     wide = _WIDE_GAP * max(glyph.top - glyph.bottom for glyph in inked)
     parts: list[str] = []
@@ -98,7 +100,16 @@ def _text_line(page: Any, glyphs: list[_Glyph]) -> TextLine:
             parts.append(" ")
         parts.append(glyph.text)
         right, is_parted = glyph.right or right, False
-    return TextLine("".join(parts), _upright_box(page, inked))
+    font = _font(text_page, inked[0].place)
+    return TextLine("".join(parts), _upright_box(page, inked), font)
+
+
+def _font(text_page: Any, index: int) -> str:
+    name = ctypes.create_string_buffer(_MOST_NAME_BYTES)
+    flags = ctypes.c_int()
+    pdfium.FPDFText_GetFontInfo(text_page, index, name, _MOST_NAME_BYTES, flags)
+    size = float(pdfium.FPDFText_GetFontSize(text_page, index))
+    return f"{name.value.decode('utf-8', 'replace')} {size:.1f}"
 
 
 def _upright_box(page: Any, inked: list[_Glyph]) -> tuple[float, float, float, float]:

@@ -15,10 +15,12 @@ class TextLine(NamedTuple):
             the end stands for a hyphen that only breaks a word, as far as PDFium can tell.
         box: x0, y0, x1, y1 around its glyphs in fractions of the upright page's width and
             height, origin top left; outside 0..1 where the text lies off the page.
+        font: name and size of its first glyph's font; a key to compare, not to show.
     """
 
     text: str
     box: tuple[float, float, float, float]
+    font: str = ""
 
 
 class TextLayer(NamedTuple):

@@ -34,29 +34,38 @@ class Source:
     Attributes:
         name: for the statistics.
         call_cost: cost of one `propose` and `observe`, in target passes of one row.
-        acceptance: running chance that a proposed token is right when those before it are.
+        first: running chance that the first token of a proposal is right.
+        later: the same for a token behind right ones. Sources are seldom wrong by halves: the two
+            differ, and one number for both stops too early.
         num_accepted: tokens of this page that were proposed by this source and accepted.
     """
 
     name: str
     drafter: Drafter
     call_cost: float
-    acceptance: float
+    first: float
+    later: float
     num_accepted: int = 0
     expected: Sequence[int] = field(default=())
+    is_fresh: bool = False
 
     def judge(self, emitted: Sequence[int]) -> None:
         """Holds the outstanding proposal against what was emitted, up to the first difference."""
-        for index, token in enumerate(emitted):
-            if index == len(self.expected):
-                self.expected = ()
-                return
-            hit = self.expected[index] == token
-            self.acceptance += _RATE * (hit - self.acceptance)
+        for proposed, token in zip(self.expected, emitted, strict=False):
+            hit = proposed == token
+            if self.is_fresh:
+                self.first += _RATE * (hit - self.first)
+            else:
+                self.later += _RATE * (hit - self.later)
+            self.is_fresh = False
             if not hit:
                 self.expected = ()
                 return
         self.expected = self.expected[len(emitted) :]
+
+    def reach(self, depth: int) -> float:
+        """Chance that the first `depth` tokens of the outstanding proposal are all right."""
+        return (self.first if self.is_fresh else self.later) * self.later ** (depth - 1)
 
 
 class AutoDrafter:
@@ -74,6 +83,7 @@ class AutoDrafter:
         self._costs = [pass_cost.of(rows) for rows in range(1, 34)]
         self._credit = GRANT
         self._followed: Source | None = None
+        self._last: Source | None = None
         self._depth = 0
 
     @property
@@ -89,7 +99,7 @@ class AutoDrafter:
 
     def prepare(self, prompt: Sequence[int]) -> None:
         """Begins a page with a new grant."""
-        self._credit, self._followed, self._depth = GRANT, None, 0
+        self._credit, self._followed, self._last = GRANT, None, None
         for source in self._sources:
             source.drafter.prepare(prompt)
             source.expected, source.num_accepted = (), 0
@@ -98,9 +108,9 @@ class AutoDrafter:
         """The first tokens of the best source's proposal, as many as are worth their rows."""
         best, self._followed, self._depth = 1.0, None, 0
         for source in self._sources:
-            if not source.expected:
+            if not source.expected or (source is self._last and len(source.expected) < most):
                 self._ask(source, emitted, most)
-            depth, worth = self._best_depth(source.acceptance, min(most, len(source.expected)))
+            depth, worth = self._best_depth(source, min(most, len(source.expected)))
             if worth > best:
                 best, self._followed, self._depth = worth, source, depth
         return () if self._followed is None else self._followed.expected[: self._depth]
@@ -110,7 +120,7 @@ class AutoDrafter:
         if self._followed is not None:
             self._followed.num_accepted += num_accepted
             self._credit += max(1, len(emitted)) - self._costs[self._depth]
-        self._followed, self._depth = None, 0
+        self._last, self._followed = self._followed, None
         self._credit = min(self._credit + SHARE * len(emitted), _MOST_CREDIT)
         for source in self._sources:
             source.judge(emitted)
@@ -119,17 +129,18 @@ class AutoDrafter:
     def _ask(self, source: Source, emitted: Sequence[int], most: int) -> None:
         if self._credit >= source.call_cost:
             self._credit -= source.call_cost
+            # What goes on from a proposal that was right so far is no first token.
+            source.is_fresh = not source.expected
             source.expected = tuple(source.drafter.propose(emitted, most))[:most]
 
-    def _best_depth(self, acceptance: float, available: int) -> tuple[int, float]:
+    def _best_depth(self, source: Source, available: int) -> tuple[int, float]:
         """Depth with the most tokens expected for a pass's cost that the credit covers."""
-        best_depth, best, expected, chance = 0, 1.0, 1.0, 1.0
+        best_depth, best, expected = 0, 1.0, 1.0
         for depth in range(1, available + 1):
             cost = self._costs[depth]
             if cost - 1.0 > self._credit:
                 break
-            chance *= acceptance
-            expected += chance
+            expected += source.reach(depth)
             if expected / cost > best:
                 best_depth, best = depth, expected / cost
         return best_depth, best
