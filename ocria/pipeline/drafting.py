@@ -12,7 +12,7 @@ PASS_COST = PassCost(points=((1, 1.0), (16, 1.26), (17, 2.0), (32, 2.3)))
 """Of a decoder pass on a CPU with bfloat16 products, 2026-11-30, one core, 1,200 positions: 54.0 ms
 for 1 row, 67.8 for 16, 107.9 for 17, 125.0 for 32. In float32 it is flatter (81.4, 79.3, 116.2 and
 136.3): there, too, a single row pays for its tile."""
-NGRAM_CALL, TEXT_CALL = 0.001, 0.005
+NGRAM_CALL, TEXT_CALL = 0.001, 0.01
 """Cost of a call in passes of one row."""
 _NGRAM_START, _TEXT_START = (0.3, 0.6), (0.6, 0.9)
 """Acceptance (first token, later ones) that is expected before anything is known."""
