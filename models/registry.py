@@ -13,7 +13,7 @@ from ocria.models.qwen3_5.config import Qwen35Config, read_config
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.qwen3_5.names import FLOAT32_NAMES, canonical_name, refuse_baked_norms
 from ocria.models.special_tokens import SpecialTokens, special_tokens
-from ocria.quantization.compressed_tensors import quantization_config
+from ocria.quantization.layouts import read_quantization
 from ocria.quantization.source import QuantizedSource
 from ocria.tokenizer import Tokenizer
 from ocria.weights import CheckpointReader, LoadReport, assign, read_manifest
@@ -113,7 +113,7 @@ def load(folder: Path, *, device: torch.device, dtype: torch.dtype | None = None
     tokenizer = Tokenizer(folder / "tokenizer.json")
     tokens = special_tokens(folder, config, tokenizer)
     reader = CheckpointReader(folder)
-    source = QuantizedSource(reader, quantization_config(read_config(folder)), canonical_name)
+    source = QuantizedSource(reader, read_quantization(folder, read_config(folder)), canonical_name)
     target, report = build(config, source, device=device, dtype=dtype or dtype_of(device))
     return LoadedModel(
         target=target,

@@ -104,6 +104,11 @@ def encode(scaled: Tensor) -> Tensor:
     return code.to(torch.uint8) | ((scaled < 0).to(torch.uint8) << 3)
 
 
+def decode(codes: Tensor) -> Tensor:
+    """Values (float32, without scales) of e2m1 codes; the inverse of `encode`."""
+    return _VALUES.to(codes.device)[codes.to(torch.int32)]
+
+
 def pack(codes_NK: Tensor) -> Tensor:
     """Codes uint8 [N, K] -> bytes [N, K / 2]."""
     return codes_NK[:, 0::2] | (codes_NK[:, 1::2] << 4)

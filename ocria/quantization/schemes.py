@@ -12,11 +12,12 @@ class WeightScheme:
 
     Attributes:
         name: short name, used in `ModelInfo.precision`.
-        format: name of the format in compressed-tensors.
+        format: name of the format in the layout that stores it.
         codes: name of the tensor that holds the codes, below the module's name.
         scales: names of the tensors that hold its scales.
         bits: bits of one code, without scales.
         group_size: weights along K that share a scale; None when a whole row does.
+        global_multiplies: the stored global scale multiplies (ModelOpt) instead of dividing.
     """
 
     name: SchemeName
@@ -25,6 +26,7 @@ class WeightScheme:
     scales: tuple[str, ...]
     bits: int
     group_size: int | None
+    global_multiplies: bool = False
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -54,3 +56,21 @@ FP8 = WeightScheme(
     group_size=None,
 )
 SCHEMES: dict[str, WeightScheme] = {scheme.format: scheme for scheme in (NVFP4, FP8)}
+
+MODELOPT_NVFP4 = WeightScheme(
+    name="nvfp4",
+    format="W4A16_NVFP4",
+    codes="weight",
+    scales=("weight_scale", "weight_scale_2"),
+    bits=4,
+    group_size=16,
+    global_multiplies=True,
+)
+MODELOPT_FP8 = WeightScheme(
+    name="fp8",
+    format="FP8_PER_CHANNEL_PER_TOKEN",
+    codes="weight",
+    scales=("weight_scale",),
+    bits=8,
+    group_size=None,
+)

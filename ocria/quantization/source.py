@@ -9,11 +9,13 @@ from torch import Tensor
 from ocria.errors import WeightsError
 from ocria.quantization import fp8, nvfp4
 from ocria.quantization.compressed_tensors import QuantizationConfig
-from ocria.quantization.schemes import NVFP4, WeightScheme
+from ocria.quantization.schemes import WeightScheme
 from ocria.weights import CheckpointReader
 
 # Weights dequantised at a time: 4 MiB in float32, so that a load never holds a second model.
 _TILE_WEIGHTS = 1 << 20
+# Weights of trained models stay below 100 or so; a reciprocal global scale makes them 1e6 and more.
+_LARGEST_WEIGHT = 1e4
 _PLAIN_DTYPES = frozenset({torch.bfloat16, torch.float16, torch.float32, torch.float64})
 
 
@@ -79,7 +81,7 @@ class QuantizedSource:
         if scheme is None:
             return self._reader.info(stored).shape
         rows, columns = self._reader.info(f"{stored}.{scheme.codes}").shape
-        return (rows, columns * 2 if scheme is NVFP4 else columns)
+        return (rows, columns * 2 if scheme.name == "nvfp4" else columns)
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
         """The tensor in `dtype`, dequantised a tile of rows at a time.
@@ -102,7 +104,8 @@ class QuantizedSource:
         """The tensor as it is stored, with its scales checked.
 
         Raises:
-            WeightsError: a scale is NaN, infinite or negative.
+            WeightsError: a scale is NaN, infinite or negative, or the global scale looks like the
+                reciprocal of what the layout stores.
         """
         stored, scheme = self._entry(name)
         if scheme is None:
@@ -110,9 +113,14 @@ class QuantizedSource:
         codes, *scales = (self._reader.read(f"{stored}.{part}") for part in scheme.parts)
         for part, scale in zip(scheme.scales, scales, strict=True):
             _check_scale(f"{stored}.{part}", scale)
-        if scheme is NVFP4:
-            return nvfp4.NVFP4Tensor(codes, scales[0], scales[1].float().reshape(1))
-        return fp8.FP8Tensor(codes, scales[0])
+        if scheme.name == "fp8":
+            return fp8.FP8Tensor(codes, scales[0])
+        shared = scales[1].float().reshape(1)
+        packed = nvfp4.NVFP4Tensor(
+            codes, scales[0], 1 / shared if scheme.global_multiplies else shared
+        )
+        _check_magnitude(stored, packed)
+        return packed
 
     def _entry(self, name: str) -> _Entry:
         if name not in self._entries:
@@ -146,7 +154,7 @@ class QuantizedSource:
             raise WeightsError(f"`{module}` lacks {', '.join(lacking)} ({scheme.format})")
         rows, columns = self._reader.info(f"{module}.{scheme.codes}").shape
         found = self._reader.info(f"{module}.weight_scale").shape
-        if scheme is NVFP4:
+        if scheme.name == "nvfp4":
             fits = found == (rows, columns * 2 // nvfp4.BLOCK) and columns % 8 == 0
         else:
             fits = found in ((rows, 1), (rows,), (1,), ())
@@ -157,10 +165,23 @@ class QuantizedSource:
             )
 
 
+def _check_magnitude(module: str, packed: nvfp4.NVFP4Tensor) -> None:
+    """A global scale taken for its reciprocal is wrong by (2688 / largest weight)^2."""
+    largest = nvfp4.E2M1_MAX * packed.scale_NB.float().amax() / packed.global_scale
+    if float(largest) > _LARGEST_WEIGHT:
+        raise WeightsError(
+            f"weights of `{module}` would reach {float(largest):.1e}: its global scale is the "
+            "reciprocal of what its format stores",
+            hint="compressed-tensors divides by `weight_global_scale`, ModelOpt multiplies by "
+            "`weight_scale_2`: the config names the wrong one of them",
+        )
+
+
 def _check_scale(name: str, scale: Tensor) -> None:
     values = scale.float()
     # A block of zeros may have scale 0; the global scale divides.
-    positive = (values > 0 if name.endswith("global_scale") else values >= 0).all()
+    is_global = name.endswith(("global_scale", "scale_2"))
+    positive = (values > 0 if is_global else values >= 0).all()
     if not (torch.isfinite(values).all() and positive):
         raise WeightsError(
             f"`{name}` holds scales that are NaN, infinite or negative",
