@@ -12,8 +12,10 @@ _NEAR = 400
 _MOST_SKIPPED = 4
 _PATIENCE = 16
 """Searches in vain after which only every `_PATIENCE`-th character is searched for."""
-_BOX_X, _BOX_Y = 0.02, 0.035
-"""How far, in fractions of the page, a block's corner may lie from that of its first line."""
+_FAR_X, _FAR_Y = 0.1, 0.06
+"""How far, in fractions of the page, a block's corner may lie from the line that is next in order."""
+_CLOSE_X, _CLOSE_Y = 0.02, 0.035
+"""The same for a line out of order."""
 
 
 class LayerPointer:
@@ -48,18 +50,21 @@ class LayerPointer:
     def go_near(self, x: float, y: float) -> None:
         """Goes to the line whose top left corner is nearest to a block's, if one is close.
 
-        The line at the pointer is kept when it is close too: reading order is the better guide.
+        The line at the pointer is kept when it is not far: reading order is the better guide.
         """
         boxes = self._stream.boxes
         if not boxes:
             return
-        here = line_at(self._stream, self.place)
-        order = [here, *sorted(range(len(boxes)), key=lambda line: abs(boxes[line][1] - y))]
-        for line in order:
-            if abs(boxes[line][0] - x) <= _BOX_X and abs(boxes[line][1] - y) <= _BOX_Y:
-                if line != here or self.run == 0:
-                    self.place = self._stream.line_starts[line]
-                return
+        here = boxes[line_at(self._stream, self.place)]
+        if abs(here[0] - x) <= _FAR_X and abs(here[1] - y) <= _FAR_Y:
+            return
+        close = [
+            (abs(box[1] - y) + abs(box[0] - x), line)
+            for line, box in enumerate(boxes)
+            if abs(box[0] - x) <= _CLOSE_X and abs(box[1] - y) <= _CLOSE_Y
+        ]
+        if close:
+            self.place = self._stream.line_starts[min(close)[1]]
 
     def _step(self, key: str) -> None:
         expected = self._stream.keys
