@@ -9,6 +9,8 @@ _TRUST = 0.35
 """A coordinate is proposed while this share of the guesses before it was right: rows are cheap,
 but all that follows a wrong one is lost."""
 EDGES = 4
+_INDENT = 0.02
+"""Indents closer than this, in widths of the page, count as one."""
 
 
 class BlockHabits:
@@ -22,6 +24,7 @@ class BlockHabits:
         self._stream = stream
         self._types: dict[str, str] = {}
         self._marks: dict[str, str] = {}
+        self._levels: dict[int, int | None] = {}
         self._exact = [_FIRST] * EDGES
 
     def type_of(self, line: int) -> str:
@@ -33,6 +36,10 @@ class BlockHabits:
     def mark_of(self, line: int) -> str:
         """The emphasis that its text is likely to begin with."""
         return self._marks.get(self._stream.fonts[line], "")
+
+    def level_of(self, line: int) -> int | None:
+        """Id of the level that a list item of this indent is likely to get; None for the first."""
+        return self._levels.get(self._indent(line))
 
     def edges(self, line: int) -> tuple[int, ...]:
         """Its box in the model's coordinates."""
@@ -54,6 +61,13 @@ class BlockHabits:
         """The model wrote this value for an edge of the block at a line."""
         hit = self.edges(line)[edge] == value
         self._exact[edge] += _RATE * (hit - self._exact[edge])
+
+    def saw_level(self, line: int, token: int | None) -> None:
+        """The model gave the list item at a line this level."""
+        self._levels[self._indent(line)] = token
+
+    def _indent(self, line: int) -> int:
+        return round(self._stream.boxes[line][0] / _INDENT)
 
     def saw_mark(self, line: int, text: str) -> None:
         """The model began the block's text so."""

@@ -3,7 +3,7 @@
 from ocria.engine.speculative import AutoDrafter, Drafter, NgramDrafter, PassCost, Source
 from ocria.options import DrafterName
 from ocria.pipeline.layer_stream import layer_stream
-from ocria.pipeline.markup_ids import markup_ids
+from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.text_layer import TextLayerDrafter
 from ocria.rasterize import TextLayer
 from ocria.tokenizer import Tokenizer
@@ -21,10 +21,9 @@ _NGRAM_START, _TEXT_START = (0.3, 0.6), (0.6, 0.9)
 class Drafting:
     """Makes the drafters of one document, page by page; what they learn stays with it."""
 
-    def __init__(self, asked: DrafterName, tokenizer: Tokenizer) -> None:
+    def __init__(self, asked: DrafterName, tokenizer: Tokenizer, markup: MarkupIds) -> None:
         self._asked = asked
-        self._tokenizer = tokenizer
-        self._markup = markup_ids(tokenizer)
+        self._tokenizer, self._markup = tokenizer, markup
         self._ngram = Source("ngram", NgramDrafter(), NGRAM_CALL, *_NGRAM_START)
         self._text: Source | None = None
 

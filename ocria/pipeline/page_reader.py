@@ -24,6 +24,7 @@ from ocria.models.registry import LoadedModel, find_checkpoint, load
 from ocria.options import ParseOptions
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.pipeline.drafting import Drafting
+from ocria.pipeline.markup_ids import markup_ids
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, SizeRule, measure_ink, page_patches
 
@@ -52,7 +53,8 @@ class PageReader:
             max_positions=longest_prompt + options.max_tokens + WINDOW,
         )
         self._engine = Engine(model.target, config)
-        self._drafting = Drafting(options.drafter, model.tokenizer)
+        self._markup = markup_ids(model.tokenizer)
+        self.begin_document()
 
     @property
     def wants_text(self) -> bool:
@@ -61,7 +63,7 @@ class PageReader:
 
     def begin_document(self) -> None:
         """Forgets what the drafters learnt of the document before; results do not depend on it."""
-        self._drafting = Drafting(self._options.drafter, self.model.tokenizer)
+        self._drafting = Drafting(self._options.drafter, self.model.tokenizer, self._markup)
 
     @property
     def settings(self) -> dict[str, Any]:

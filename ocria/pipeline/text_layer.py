@@ -65,7 +65,7 @@ class TextLayerDrafter:
             self._written.mark(token, lexeme)
             if lexeme.kind == "coordinate":
                 self._learn_edge(lexeme.value)
-            else:
+            elif lexeme.kind != "level":
                 self._pointer.begin()
 
     def _begin(self) -> None:
@@ -88,8 +88,11 @@ class TextLayerDrafter:
             self._habits.saw_type(self._line, written.kind)
 
     def _follow(self, text: str) -> None:
-        if self._stream.keys and not self._markup.is_empty and self._written.line == text:
-            self._habits.saw_mark(self._line, text)
+        line = self._written.line
+        is_beginning = bool(text) and not line.removesuffix(text).strip("*")
+        if is_beginning and self._stream.keys and not self._markup.is_empty:
+            self._habits.saw_mark(self._line, line)
+            self._habits.saw_level(self._line, self._written.level)
         before, line_end, after = text.rpartition("\n")
         self._pointer.feed(fold(before))
         if line_end and self._written.type is None:
@@ -104,7 +107,7 @@ class TextLayerDrafter:
         while stop < len(stream.keys) and not stream.parted[stop]:
             stop += 1
         if start < stop and not self._written.line and not self._markup.is_empty:
-            yield self._habits.mark_of(line_at(stream, start))
+            yield from self._beginning(line_at(stream, start))
         for place in range(start, stop):
             if stream.parted[place] and (place > start or not self._written.needs_no_blank):
                 if self._ends_block(place):
@@ -112,6 +115,14 @@ class TextLayerDrafter:
                     return
                 yield from self._joint(place)
             yield stream.shown[place]
+
+    def _beginning(self, line: int) -> Iterator[_Piece]:
+        """What stands before a block's first word."""
+        level = self._habits.level_of(line)
+        is_item = self._written.type == "list_item"
+        if is_item and level is not None and self._written.level is None:
+            yield level
+        yield self._habits.mark_of(line)
 
     def _ends_block(self, place: int) -> bool:
         """Whether the model would open a new block here."""

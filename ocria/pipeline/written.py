@@ -15,6 +15,7 @@ class Written:
         type: type of the open block; None before the first, and in plain Markdown.
         kind: the token's own name for it, such as `h2` for a heading.
         coordinates: those of the open block so far.
+        level: id of the open list item's level; None without one.
         cell: id of the last table cell's token; None before the first.
         word: text since the last blank or special token, that blank included.
         word_ids: the ids that spell it.
@@ -27,6 +28,7 @@ class Written:
         self.type: str | None = None
         self.kind = ""
         self.coordinates: list[int] = []
+        self.level: int | None = None
         self.cell: int | None = None
         self.word, self.line = "", ""
         self.word_ids: list[int] = []
@@ -60,10 +62,13 @@ class Written:
         """Goes on by a special id."""
         self._held, self.word, self.word_ids, self.line = [], "", [], ""
         if lexeme.kind == "type":
-            self.type, self.coordinates, self.cell = lexeme.name, [], None
+            self.type, self.coordinates = lexeme.name, []
+            self.level = self.cell = None
             is_heading = lexeme.name == "heading"
             self.kind = f"h{lexeme.value}" if is_heading else lexeme.name
         elif lexeme.kind == "coordinate":
             self.coordinates.append(lexeme.value)
+        elif lexeme.kind == "level":
+            self.level = token
         elif lexeme.kind == "cell":
             self.cell = token

@@ -24,6 +24,7 @@ STORY = (
 WORDS = STORY.split()
 NAMES = (
     *("h1", "h2", "paragraph", "list_item", "table", "formula", "code", "fcel", "ched", "nl"),
+    *("level2", "level3"),
     *(str(n) for n in range(LAST_COORDINATE + 1)),
 )
 EOS = "<eos>"
@@ -223,6 +224,27 @@ def test_list_items(markup: Tokenizer) -> None:
     layer = lines("\u2022 carts", "\u2022 horses")
     written = block("list_item", 0.1, 0.1, 0.2, 0.12) + "-"
     assert next_text(markup, layer, written).startswith(" carts<|list_item|>")
+
+
+def test_types_marks_and_levels_are_learnt_from_fonts_and_indents(markup: Tokenizer) -> None:
+    layer = [
+        *lines("Ferry", top=0.1, font="big"),
+        *lines("- carts", top=0.2, left=0.2),
+        *lines("note: river", top=0.3, font="bold"),
+        *lines("Bridge", top=0.4, font="big"),
+        *lines("- mail", top=0.5, left=0.2),
+        *lines("note: spring", top=0.6, font="bold"),
+    ]
+    item = block("list_item", 0.2, 0.2, 0.27, 0.214) + "<|level2|>- carts"
+    note = block("paragraph", 0.1, 0.3, 0.21, 0.314) + "**note:** river"
+    seen = block("h2", 0.1, 0.1, 0.15, 0.114) + "Ferry" + item + note
+    corners = block("", 0.1, 0.4, 0.16, 0.414).removeprefix("<||>")
+    assert next_text(markup, layer, seen, 31).startswith(f"<|h2|>{corners}")
+    seen += block("h2", 0.1, 0.4, 0.16, 0.414) + "Bridge"
+    seen += block("list_item", 0.2, 0.5, 0.26, 0.514)
+    assert next_text(markup, layer, seen, 31).startswith("<|level2|>- mail<|paragraph|>")
+    seen += "<|level2|>- mail" + block("paragraph", 0.1, 0.6, 0.22, 0.614)
+    assert next_text(markup, layer, seen, 31).startswith("**note: spring")
 
 
 def test_it_is_silent_where_the_layer_cannot_know(markup: Tokenizer) -> None:
