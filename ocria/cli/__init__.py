@@ -8,10 +8,16 @@ import torch and the like inside their function, so that `ocria --help` stays qu
 import sys
 from collections.abc import Sequence
 
+from ocria.errors import ExitCode
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program on `arguments` (default: those of the process); returns its exit code."""
-    from ocria.cli.app import build_app
-    from ocria.cli.edge import run
+    try:
+        from ocria.cli.app import build_app
+        from ocria.cli.edge import run
 
-    return run(build_app(), sys.argv[1:] if arguments is None else arguments)
+        return run(build_app(), sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        # While the modules above load, nobody else answers it yet.
+        return ExitCode.INTERRUPTED

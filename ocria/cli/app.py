@@ -8,10 +8,12 @@ from ocria.cli.doctor import doctor
 from ocria.cli.eval import eval_
 from ocria.cli.models import models
 from ocria.cli.parse import parse
+from ocria.cli.quantize import quantize
+from ocria.console import say
 from ocria.errors import ExitCode
 from ocria.version import __version__
 
-COMMANDS = (parse, eval_, models, doctor)
+COMMANDS = (parse, eval_, quantize, models, doctor)
 
 VERSION_LINE = f"ocria {__version__}"
 EXIT_CODES = (
@@ -46,6 +48,6 @@ def ocria(
         typer.echo(VERSION_LINE)
         raise typer.Exit
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        say(context.get_help())
         raise typer.Exit(ExitCode.USAGE)
     return ExitCode.OK

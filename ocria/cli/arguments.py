@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ocria.console import ProgressMode
+from ocria.console import ProgressMode, set_verbosity
 from ocria.errors import InputError, UsageError
 from ocria.options import DrafterName, Furniture
 
@@ -118,25 +118,66 @@ def parse_dpi(text: str) -> int | None:
     """
     if text == "auto":
         return None
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"--dpi must be `auto` or a whole number, not `{text}`") from None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"--dpi must be `auto` or a whole number, not `{text}`")
+    return int(text)
+
+
+def came_from_variable(context: typer.Context, parameter: str) -> bool:
+    """True when no flag set `parameter` and an `OCRIA_*` variable did."""
+    source = context.get_parameter_source(parameter)
+    return source is not None and source.name == "ENVIRONMENT"
+
+
+def settle_verbosity(context: typer.Context, verbose: int, *, quiet: bool) -> bool:
+    """Sets how much is said; returns whether it is only what went wrong.
+
+    Of `-v` and `-q`, a flag silences the other one's variable.
+
+    Raises:
+        UsageError: both flags, or both variables.
+    """
+    if verbose and quiet:
+        variables = [came_from_variable(context, name) for name in ("verbose", "quiet")]
+        if all(variables):
+            raise UsageError("OCRIA_VERBOSE and OCRIA_QUIET exclude each other", hint="unset one")
+        verbose, quiet = (0 if variables[0] else verbose), quiet and not variables[1]
+    set_verbosity(verbose, quiet=quiet)
+    return quiet
 
 
 def find_password(file: Path | None) -> str | None:
     """The first line of `file`, or else the variable `OCRIA_PASSWORD`; None without either.
 
+    A file outranks the variable even when it has no password in it: that is an error.
+
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read or begins with no password, or the variable is not
+            UTF-8.
     """
-    if file is None:
-        return os.environ.get(PASSWORD_VARIABLE) or None
+    if file is not None:
+        return _first_line(file)
+    password = os.environ.get(PASSWORD_VARIABLE) or None
+    if password is not None and any("\udc80" <= c <= "\udcff" for c in password):
+        raise InputError(
+            f"{PASSWORD_VARIABLE} is not UTF-8", hint="set it again in a UTF-8 terminal"
+        )
+    return password
+
+
+def _first_line(file: Path) -> str:
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        # Some editors begin a file with a byte order mark, which belongs to no password.
+        with file.open(encoding="utf-8-sig") as lines:
+            password = lines.readline().rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"cannot read the password file: {file}",
             hint="it must be a readable text file with the password on its first line",
         ) from error
-    return lines[0] if lines else ""
+    if not password:
+        raise InputError(
+            f"the password file has no password on its first line: {file}",
+            hint=f"write it there, or leave --password-file out and set {PASSWORD_VARIABLE}",
+        )
+    return password

@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ocria.cli.destination import (
-    Destination,
-    StreamDestination,
-    open_file,
-    reporting_write_errors,
-)
+from ocria.cli.destination import Destination, StreamDestination, open_file
 from ocria.cli.interrupt import InterruptGate
 from ocria.cli.report import Tally
-from ocria.console import Progress, ProgressMode, claim_stdout, open_progress, print_notice
+from ocria.console import (
+    Progress,
+    ProgressMode,
+    claim_stdout,
+    counted,
+    open_progress,
+    printable,
+    reporting_write_errors,
+    say,
+)
 from ocria.errors import ExitCode, InputError, OutputError
 from ocria.options import Furniture, OutputFormat, ParseOptions
 
@@ -61,7 +65,7 @@ def deliver(document: str, options: ParseOptions, delivery: DeliveryOptions) -> 
         stream = stack.enter_context(_open_document(document, options))
         progress.begin(stream.source.name, len(stream.page_numbers))
         tally = _Carrier(stream, destination, progress, gate, delivery).carry()
-    _report(tally, stream.source.name, delivery)
+    _report(tally, stream.source.name, progress, delivery)
     return tally.exit_code
 
 
@@ -111,8 +115,8 @@ class _Carrier:
             kept = self._destination.keep_partial() if self._tally.num_pages else None
         if self._tally.num_pages:
             where = f" in {kept}" if kept else ""
-            plural = "" if self._tally.num_pages == 1 else "s"
-            print_notice("note", f"kept {self._tally.num_pages} finished page{plural}{where}")
+            pages = counted(self._tally.num_pages, "finished page")
+            self._progress.notice("note", f"kept {pages}{where}")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -166,11 +170,11 @@ def _open_document(document: str, options: ParseOptions) -> "PageStream":
     return open_stream(sys.stdin.buffer.read(), name=STDIN, options=options)
 
 
-def _report(tally: Tally, name: str, delivery: DeliveryOptions) -> None:
+def _report(tally: Tally, name: str, progress: Progress, delivery: DeliveryOptions) -> None:
     for line in tally.trouble:
-        print_notice("warning", line)
+        progress.notice("warning", line)
     if not delivery.quiet and delivery.progress != "json":
         target = str(delivery.output) if delivery.output else None
-        print(tally.summary(name, target), file=sys.stderr)
+        say(printable(tally.summary(name, target)))
     if delivery.stats:
-        print(tally.stats_line(name), file=sys.stderr)
+        say(tally.stats_line(name))

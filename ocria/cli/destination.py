@@ -8,7 +8,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TextIO
 
+from ocria.console import reporting_write_errors
 from ocria.errors import OutputError
+
+USUAL_MAX_NAME_BYTES = 255
 
 
 class Destination(Protocol):
@@ -85,7 +88,7 @@ class FileDestination:
         self._finish()
         for attempt in range(1, 1000):
             number = "" if attempt == 1 else f"-{attempt}"
-            path = self._path.with_name(f"{self._path.stem}.partial{number}{self._path.suffix}")
+            path = _partial_name(self._path, f".partial{number}")
             with suppress(FileExistsError):
                 _rename_without_replacing(self._temporary, path)
                 return str(path)
@@ -111,8 +114,14 @@ def open_file(path: Path, *, overwrite: bool) -> Iterator[Destination]:
         OutputError: see `FileDestination`.
     """
     if _is_special(path):
-        with path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as sink:
+        with reporting_write_errors(str(path)):
+            sink = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n")
+        try:
             yield StreamDestination(sink)
+        finally:
+            # What could not be written has been reported already by the flush that failed.
+            with suppress(OSError):
+                sink.close()
         return
     destination = FileDestination(path, overwrite=overwrite)
     try:
@@ -121,15 +130,22 @@ def open_file(path: Path, *, overwrite: bool) -> Iterator[Destination]:
         destination.discard()
 
 
-@contextmanager
-def reporting_write_errors(name: str) -> Iterator[None]:
-    """Turns a failed write to `name` into an OutputError; a closed pipe stays what it is."""
+def _partial_name(path: Path, mark: str) -> Path:
+    """`path` with `mark` before its suffix, the stem cut where the name would become too long."""
+    stem, ending = path.stem, mark + path.suffix
+    max_bytes = _max_name_bytes(path.parent)
+    if len(os.fsencode(ending)) >= max_bytes:
+        stem, ending = path.name, mark
+    while len(os.fsencode(stem + ending)) > max_bytes:
+        stem = stem[:-1]
+    return path.with_name(stem + ending)
+
+
+def _max_name_bytes(folder: Path) -> int:
     try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"cannot write {name}", hint="is the disk full?") from error
+        return os.pathconf(folder, "PC_NAME_MAX")
+    except (OSError, ValueError):  # a file system that does not say
+        return USUAL_MAX_NAME_BYTES
 
 
 def _is_special(path: Path) -> bool:

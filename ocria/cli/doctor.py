@@ -8,7 +8,7 @@ import typer
 
 from ocria.cli import arguments
 from ocria.cli.table import format_table
-from ocria.console import claim_stdout, print_failure, set_verbosity
+from ocria.console import claim_stdout, print_failure, reporting_write_errors
 from ocria.errors import ExitCode
 from ocria.options import DEFAULT_MODEL
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def doctor(
+    context: typer.Context,
     model: arguments.ModelOption = DEFAULT_MODEL,
     device: arguments.DeviceOption = "auto",
     as_json: Annotated[
@@ -26,12 +27,13 @@ def doctor(
     quiet: arguments.QuietOption = False,
 ) -> ExitCode:
     """Say what would be used on this machine, and what is missing."""
-    set_verbosity(verbose, quiet=quiet)
+    arguments.settle_verbosity(context, verbose, quiet=quiet)
     with claim_stdout() as sink:
         from ocria.cli.machine import examine
 
         findings = tuple(examine(device=device, model=model))
-        sink.write(_as_json(findings) if as_json else _as_table(findings))
+        with reporting_write_errors("standard output"):
+            sink.write(_as_json(findings) if as_json else _as_table(findings))
     faults = [finding.fault for finding in findings if finding.fault is not None]
     for fault in faults:
         print_failure(fault)

@@ -1,33 +1,43 @@
 """The edge of the program: whatever happens inside becomes a printed form and an exit code."""
 
-import os
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import typer
 from typer.main import get_command
 
 from ocria.cli.app import VERSION_LINE
-from ocria.console import print_failure, print_notice
+from ocria.console import guarded_streams, print_failure, print_notice, silence
 from ocria.errors import DeviceError, ExitCode, OcriaError, UsageError
 
 # Typer raises the usage error of the click it carries, and names only this subclass of it.
 TyperUsageError: type[Exception] = typer.BadParameter.__mro__[1]
+STDOUT = 1
+# How the library that converts the values words what is wrong with them.
+PYDANTIC_TALK = (
+    ("Value error, ", ""),
+    ("Input should be a valid integer.*", "it must be a whole number"),
+    ("Input should be a valid boolean.*", "it must be 1 or 0, or true or false"),
+    ("Input should be ", "it must be "),
+)
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Runs one command line and returns the exit code; raises nothing."""
-    try:
-        return _invoke(app, list(arguments))
-    except BrokenPipeError:
-        _drop_standard_streams()
-        return ExitCode.PIPE_CLOSED
-    except (KeyboardInterrupt, typer.Abort):
-        return _quietly(_say_interrupted, ExitCode.INTERRUPTED)
-    except Exception as error:
-        failure = _translate(error)
-        code = failure.exit_code if isinstance(failure, OcriaError) else ExitCode.BUG
-        return _quietly(lambda: print_failure(failure), code)
+    with guarded_streams():
+        try:
+            return _invoke(app, list(arguments))
+        except BrokenPipeError:
+            silence(STDOUT)
+            return ExitCode.PIPE_CLOSED
+        except (KeyboardInterrupt, typer.Abort):
+            print_notice("interrupted", "stopped before the end")
+            return ExitCode.INTERRUPTED
+        except Exception as error:
+            failure = _translate(error)
+            print_failure(failure)
+            return failure.exit_code if isinstance(failure, OcriaError) else ExitCode.BUG
 
 
 def _invoke(app: typer.Typer, arguments: list[str]) -> int:
@@ -56,7 +66,7 @@ def _translate(error: Exception) -> Exception:
     if isinstance(error, TyperUsageError):
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "ocria"
-        message = error.format_message()  # type: ignore[attr-defined]
+        message = _in_plain_words(error.format_message())  # type: ignore[attr-defined]
         return UsageError(message.rstrip("."), hint=f"`{command} --help` lists what can be given")
     if isinstance(error, MemoryError):
         translated = DeviceError("out of memory", hint="free memory, or lower --max-tokens")
@@ -65,21 +75,7 @@ def _translate(error: Exception) -> Exception:
     return error
 
 
-def _say_interrupted() -> None:
-    print_notice("interrupted", "stopped before the end")
-
-
-def _quietly(say: Callable[[], None], code: ExitCode) -> ExitCode:
-    try:
-        say()
-    except BrokenPipeError:
-        _drop_standard_streams()
-    return code
-
-
-def _drop_standard_streams() -> None:
-    # Python flushes both once more at exit and would complain about the closed pipe.
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for descriptor in (1, 2):
-        os.dup2(nowhere, descriptor)
-    os.close(nowhere)
+def _in_plain_words(message: str) -> str:
+    for theirs, ours in PYDANTIC_TALK:
+        message = re.sub(theirs, ours, message)
+    return message

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from ocria.cli import arguments
-from ocria.console import print_notice, set_verbosity
+from ocria.console import print_notice
 from ocria.errors import ExitCode
 from ocria.options import DEFAULT_MODEL
 
 
 def eval_(
+    context: typer.Context,
     dataset: Annotated[
         Path,
         typer.Argument(metavar="DATASET", help="A folder with index.jsonl, or a known layout."),
@@ -76,7 +77,7 @@ def eval_(
     from ocria.cli.eval_run import run_eval
     from ocria.eval import EvalOptions, parse_shard
 
-    set_verbosity(verbose, quiet=quiet)
+    quiet = arguments.settle_verbosity(context, verbose, quiet=quiet)
     options = EvalOptions(
         dataset=dataset,
         engines=tuple(engine or ["ocria"]),

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ocria.console import claim_stdout
+from ocria.console import claim_stdout, reporting_write_errors
 from ocria.errors import ExitCode, OutputError
 from ocria.eval import EvalOptions, evaluate
 from ocria.eval.html_report import write_html
@@ -32,5 +32,6 @@ def run_eval(
         print_report(report, sys.stderr)
         if report_path is not None:
             write_html(report, report_path)
-        stdout.write(report.as_json_line() + "\n")
+        with reporting_write_errors("standard output"):
+            stdout.write(report.as_json_line() + "\n")
     return report.exit_code

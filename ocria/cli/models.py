@@ -7,7 +7,7 @@ import typer
 
 from ocria.cli import arguments
 from ocria.cli.table import format_bytes, format_table
-from ocria.console import claim_stdout, set_verbosity
+from ocria.console import claim_stdout, reporting_write_errors
 from ocria.errors import ExitCode, WeightsError
 from ocria.options import DEFAULT_MODEL
 
@@ -18,6 +18,7 @@ DAMAGE_HINT = "install ocria again, or copy the checkpoint again from where it c
 
 
 def models(
+    context: typer.Context,
     verify: Annotated[
         bool, typer.Option("--verify", help="Read every file and check its digest.")
     ] = False,
@@ -28,7 +29,7 @@ def models(
     quiet: arguments.QuietOption = False,
 ) -> ExitCode:
     """List the checkpoints that can be used here."""
-    set_verbosity(verbose, quiet=quiet)
+    arguments.settle_verbosity(context, verbose, quiet=quiet)
     with claim_stdout() as sink:
         return _list(sink, verify=verify, as_json=as_json)
 
@@ -40,14 +41,15 @@ def _list(sink: TextIO, *, verify: bool, as_json: bool) -> ExitCode:
     if not rows:
         raise WeightsError("no checkpoint is installed", hint=DAMAGE_HINT)
     problems = {row.name: _problems(row) if verify else None for row in rows}
-    if as_json:
-        sink.writelines(_json_line(row, problems[row.name]) for row in rows)
-    else:
-        sink.write(_table(rows, problems))
-    sink.flush()
+    with reporting_write_errors("standard output"):
+        if as_json:
+            sink.writelines(_json_line(row, problems[row.name]) for row in rows)
+        else:
+            sink.write(_table(rows, problems))
+        sink.flush()
     damaged = [f"{row.name}: {line}" for row in rows for line in problems[row.name] or ()]
     if damaged:
-        raise WeightsError("damaged checkpoint\n  " + "\n  ".join(damaged), hint=DAMAGE_HINT)
+        raise WeightsError(f"damaged checkpoint: {'; '.join(damaged)}", hint=DAMAGE_HINT)
     return ExitCode.OK
 
 

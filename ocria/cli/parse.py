@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from ocria.cli import arguments
-from ocria.console import set_verbosity
-from ocria.errors import ExitCode, UsageError
+from ocria.errors import ExitCode, OutputError, UsageError
 from ocria.options import DEFAULT_MAX_TOKENS, DEFAULT_MODEL, OutputFormat, ParseOptions
 
 SUFFIXES: dict[str, OutputFormat] = {
@@ -19,7 +18,7 @@ SUFFIXES: dict[str, OutputFormat] = {
     ".html": "html",
     ".htm": "html",
 }
-STDOUT_NAMES = frozenset({"-", "/dev/stdout"})
+STDOUT_NAMES = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 def parse(
@@ -28,7 +27,7 @@ def parse(
         str, typer.Argument(metavar="INPUT", help="A PDF or image; - reads standard input.")
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "-o",
             "--output",
@@ -69,8 +68,11 @@ def parse(
     """Turn one document into Markdown, JSON or HTML."""
     from ocria.cli.delivery import DeliveryOptions, deliver
 
-    set_verbosity(verbose, quiet=quiet)
+    quiet = arguments.settle_verbosity(context, verbose, quiet=quiet)
+    target = choose_target(output)
     _refuse_reserved(images)
+    if not document:
+        raise UsageError("INPUT is empty", hint="name a file, or `-` for standard input")
     options = ParseOptions(
         pages=pages,
         model=model,
@@ -82,8 +84,10 @@ def parse(
         stats=stats,
     )
     delivery = DeliveryOptions(
-        format=choose_format(format_, output, is_variable=_came_from_variable(context, "format_")),
-        output=None if str(output) in STDOUT_NAMES else output,
+        format=choose_format(
+            format_, target, is_variable=arguments.came_from_variable(context, "format_")
+        ),
+        output=target,
         overwrite=overwrite,
         furniture=furniture,
         page_markers=page_markers,
@@ -92,6 +96,32 @@ def parse(
         stats=stats,
     )
     return deliver(document, options, delivery)
+
+
+def choose_target(output: str | None) -> Path | None:
+    """The file that `-o` names; None for standard output, under whichever name.
+
+    Raises:
+        UsageError: an empty name.
+        OutputError: a folder.
+    """
+    if output is None or output in STDOUT_NAMES:
+        return None
+    if not output:
+        raise UsageError("-o is empty", hint="name a file, or leave `-o` out for standard output")
+    path = Path(output)
+    if output.endswith("/") or _is_folder(path):
+        raise OutputError(
+            f"the output is a folder: {output}", hint=f"name a file in it: {path / 'result.md'}"
+        )
+    return path
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # an impossible name: said where the file is made
+        return False
 
 
 def choose_format(
@@ -104,20 +134,17 @@ def choose_format(
     """
     if format_ is not None and not is_variable:
         return format_
-    if output is None or str(output) in STDOUT_NAMES:
+    if output is None:
         return format_ or "md"
     by_suffix = SUFFIXES.get(output.suffix.lower())
     if by_suffix is None and format_ is None:
         raise UsageError(
-            f"no format belongs to the suffix of {output.name}",
+            f"no format belongs to the suffix of {output.name}"
+            if output.suffix
+            else f"the output {output.name} has no suffix to tell the format",
             hint=f"say it with `-f`, or use one of {' '.join(SUFFIXES)}",
         )
     return by_suffix or format_ or "md"
-
-
-def _came_from_variable(context: typer.Context, parameter: str) -> bool:
-    source = context.get_parameter_source(parameter)
-    return source is not None and source.name == "ENVIRONMENT"
 
 
 def _refuse_reserved(images: Path | None) -> None:

@@ -1,9 +1,9 @@
 """What is said about a document at its end: pages in trouble, one summary line, figures."""
 
-import json
 import time
 from dataclasses import dataclass, field
 
+from ocria.console import counted, event_line
 from ocria.document import Page
 from ocria.errors import ExitCode
 
@@ -44,8 +44,8 @@ class Tally:
         """One line: pages, tokens, seconds, and where the result lies."""
         elapsed_s = time.monotonic() - self.started_s
         parts = [
-            f"{self.num_pages} page{'' if self.num_pages == 1 else 's'}",
-            f"{self.num_tokens:,} tokens",
+            counted(self.num_pages, "page"),
+            counted(self.num_tokens, "token"),
             f"{elapsed_s:.1f} s",
         ]
         if self.num_repaired:
@@ -59,7 +59,6 @@ class Tally:
         elapsed_s = time.monotonic() - self.started_s
         decode_s = self.stage_seconds["decode"]
         figures = {
-            "event": "stats",
             "name": name,
             "num_pages": self.num_pages,
             "num_tokens": self.num_tokens,
@@ -75,7 +74,7 @@ class Tally:
             if self.num_steps
             else None,
         }
-        return json.dumps(figures)
+        return event_line("stats", figures)
 
     def _add_stats(self, page: Page) -> None:
         if page.stats is None:
@@ -100,5 +99,6 @@ def _trouble_line(page: Page) -> str:
     if page.error is not None:
         return f"page {page.number}: {page.status} ({page.error.code}): {page.error.message}"
     if page.status == "truncated":
-        return f"page {page.number}: truncated after {page.num_tokens} tokens (see --max-tokens)"
+        tokens = counted(page.num_tokens, "token")
+        return f"page {page.number}: truncated after {tokens} (see --max-tokens)"
     return f"page {page.number}: {page.status}"

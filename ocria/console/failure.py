@@ -5,6 +5,8 @@ import sys
 import traceback
 
 from ocria.console.logs import is_verbose
+from ocria.console.streams import say
+from ocria.console.wording import printable
 from ocria.errors import OcriaError
 
 BUG_HINT = (
@@ -20,25 +22,20 @@ def print_failure(error: BaseException) -> None:
     An error that is not an `OcriaError` is a bug, and says so.
     """
     if is_verbose():
-        traceback.print_exception(error, file=sys.stderr)
+        say("".join(traceback.format_exception(error)).rstrip())
     known = isinstance(error, OcriaError)
     message = str(error) if known else f"internal error: {_describe(error)}"
     lines = [f"{paint('error:', BOLD_RED)} {printable(message)}"]
-    lines += [f"  {paint('caused by:', DIM)} {printable(line)}" for line in _causes(error)]
+    lines += [f"  {paint('caused by:', DIM)} {cause}" for cause in _causes(error)]
     hint = error.hint if isinstance(error, OcriaError) else BUG_HINT
     if hint:
         lines += ["", f"{paint('hint:', BOLD_CYAN)} {printable(hint)}"]
-    print("\n".join(lines), file=sys.stderr, flush=True)
+    say("\n".join(lines))
 
 
 def print_notice(kind: str, message: str) -> None:
     """Prints one line such as `note: …` or `warning: …` on standard error."""
-    print(f"{paint(f'{kind}:', BOLD_CYAN)} {printable(message)}", file=sys.stderr, flush=True)
-
-
-def printable(text: str) -> str:
-    """`text` without control characters: a file name must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    say(f"{paint(f'{kind}:', BOLD_CYAN)} {printable(message)}")
 
 
 def paint(text: str, style: str) -> str:
@@ -53,11 +50,20 @@ def paint(text: str, style: str) -> str:
 
 
 def _causes(error: BaseException) -> list[str]:
-    causes = []
+    """What lies beneath `error`, without what repeats the words above it."""
+    causes, said = [], str(error)
     while (cause := error.__cause__) is not None:
-        causes.append(_describe(cause).replace("\n", "\n    "))
-        error = cause
+        if not str(cause) or str(cause) not in said:
+            causes.append(_indented(cause))
+        said, error = f"{said}\n{cause}", cause
     return causes
+
+
+def _indented(cause: BaseException) -> str:
+    # Ours are one line, and may hold a file name with a line end; other people's may be several.
+    text = _describe(cause)
+    lines = [text] if isinstance(cause, OcriaError) else text.splitlines()
+    return "\n    ".join(map(printable, lines))
 
 
 def _describe(error: BaseException) -> str:

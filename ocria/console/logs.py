@@ -1,8 +1,8 @@
 """How much is said: `-q`, `-v` and `-vv` as levels of the `ocria` logger."""
 
 import logging
-import sys
 
+from ocria.console.streams import say
 from ocria.errors import UsageError
 
 _LOGGER = logging.getLogger("ocria")
@@ -12,7 +12,7 @@ class _StderrHandler(logging.Handler):
     """Writes to what `sys.stderr` is now: live progress replaces it while it draws."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(self.format(record), file=sys.stderr)
+        say(self.format(record))
 
 
 def set_verbosity(verbose: int, *, quiet: bool) -> None:

@@ -1,15 +1,19 @@
 """What a person sees while pages are read: a live bar, plain lines, JSON lines, or nothing."""
 
-import json
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Literal, Protocol
 
-from ocria.console.failure import printable
+from ocria.console.failure import print_notice
+from ocria.console.streams import say
+from ocria.console.wording import counted, event_line, printable
 
 ProgressMode = Literal["auto", "plain", "json", "none"]
+
+TERMINALS_THAT_ONLY_APPEND = frozenset({"dumb", "unknown"})
 
 
 class Progress(Protocol):
@@ -24,9 +28,12 @@ class Progress(Protocol):
     def paused(self) -> AbstractContextManager[None]:
         """Clears the screen line while the result is written to the same terminal."""
 
+    def notice(self, kind: str, message: str) -> None:
+        """Says something about the document, such as a `warning`; also when quiet."""
+
 
 class Silent:
-    """Says nothing."""
+    """Says nothing but notices."""
 
     def begin(self, name: str, num_pages: int) -> None: ...
 
@@ -34,6 +41,9 @@ class Silent:
 
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()
+
+    def notice(self, kind: str, message: str) -> None:
+        print_notice(kind, message)
 
 
 class PlainLines(Silent):
@@ -47,31 +57,37 @@ class PlainLines(Silent):
     def begin(self, name: str, num_pages: int) -> None:
         self._num_pages = num_pages
         self._since_s = time.monotonic()
-        plural = "" if num_pages == 1 else "s"
-        _say(f"reading {printable(name)}: {num_pages} page{plural}")
+        say(f"reading {printable(name)}: {counted(num_pages, 'page')}")
 
     def page_done(self, number: int, status: str, num_tokens: int) -> None:
         self._num_done += 1
         place = f"({self._num_done}/{self._num_pages})"
-        _say(f"page {number} {place}: {status}, {num_tokens} tokens, {self._lap_s():.1f} s")
+        tokens = counted(num_tokens, "token")
+        say(f"page {number} {place}: {status}, {tokens}, {self._lap_s():.1f} s")
 
     def _lap_s(self) -> float:
         before, self._since_s = self._since_s, time.monotonic()
         return self._since_s - before
 
 
-class JsonLines(PlainLines):
+class JsonNotices(Silent):
+    """What `-q` leaves of the JSON lines."""
+
+    def notice(self, kind: str, message: str) -> None:
+        say(event_line(kind, {"message": message}))
+
+
+class JsonLines(JsonNotices, PlainLines):
     """The same events as JSON objects, one a line, for programs."""
 
     def begin(self, name: str, num_pages: int) -> None:
         self._num_pages = num_pages
         self._since_s = time.monotonic()
-        _say(json.dumps({"event": "begin", "name": name, "num_pages": num_pages}))
+        say(event_line("begin", {"name": name, "num_pages": num_pages}))
 
     def page_done(self, number: int, status: str, num_tokens: int) -> None:
         self._num_done += 1
-        event = {
-            "event": "page",
+        figures = {
             "number": number,
             "status": status,
             "num_tokens": num_tokens,
@@ -79,7 +95,7 @@ class JsonLines(PlainLines):
             "num_pages": self._num_pages,
             "seconds": round(self._lap_s(), 3),
         }
-        _say(json.dumps(event))
+        say(event_line("page", figures))
 
 
 class LiveBar(Silent):
@@ -132,20 +148,22 @@ class LiveBar(Silent):
             self._bar.stop()
 
     def _show_figures(self) -> None:
-        figures = f"{self._num_done}/{self._num_pages} pages, {self._num_tokens:,} tokens"
+        pages = f"{self._num_done}/{counted(self._num_pages, 'page')}"
+        figures = f"{pages}, {counted(self._num_tokens, 'token')}"
         self._bar.update(self._task, figures=figures)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def open_progress(mode: ProgressMode, *, quiet: bool) -> AbstractContextManager[Progress]:
     """Progress as asked for; `auto` is live on a terminal and plain lines elsewhere."""
+    if mode == "json":
+        return nullcontext(JsonNotices() if quiet else JsonLines())
     if mode == "none" or quiet:
         return nullcontext(Silent())
-    if mode == "json":
-        return nullcontext(JsonLines())
-    if mode == "auto" and sys.stderr is not None and sys.stderr.isatty():
+    if mode == "auto" and _can_redraw():
         return LiveBar().shown()
     return nullcontext(PlainLines())
+
+
+def _can_redraw() -> bool:
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return is_terminal and os.environ.get("TERM", "") not in TERMINALS_THAT_ONLY_APPEND

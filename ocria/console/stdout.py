@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
+from ocria.console.streams import reporting_write_errors, silence
 from ocria.errors import OutputError
 
 STDOUT, STDERR = 1, 2
@@ -23,15 +24,18 @@ def claim_stdout(*, required: bool = True) -> Iterator[TextIO]:
         required: False when the result goes elsewhere, so that a closed descriptor is no fault.
 
     Raises:
-        OutputError: standard output is closed, and required.
+        OutputError: standard output is closed, and required; or it cannot be written at the end.
         BrokenPipeError: the reader went away before everything was flushed.
     """
     private = _duplicate_stdout(required=required)
     _point_stdout_at_stderr()
     sink = os.fdopen(private, "w", encoding="utf-8", errors="backslashreplace", newline="\n")
     try:
-        yield sink
-        sink.flush()
+        # Python's own prints wait in a buffer, which would be emptied into the result afterwards.
+        with redirect_stdout(sys.stderr):
+            yield sink
+        with reporting_write_errors("standard output"):
+            sink.flush()
     finally:
         os.dup2(private, STDOUT)
         # What could not be written has been reported already by the flush that failed.
@@ -54,6 +58,4 @@ def _point_stdout_at_stderr() -> None:
     if sys.__stderr__ is not None:
         os.dup2(STDERR, STDOUT)
         return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, STDOUT)
-    os.close(nowhere)
+    silence(STDOUT)

@@ -52,7 +52,13 @@ def script(tmp_path: Path) -> Script:
 
 
 def clean_environment() -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("OCRIA_") and k != "NO_COLOR"}
+    # Unbuffered streams would hide what a buffer leaks later.
+    unwanted = {"NO_COLOR", "PYTHONUNBUFFERED"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("OCRIA_") and name not in unwanted
+    }
     # The tests also run from a checkout that is not installed.
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return kept | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}

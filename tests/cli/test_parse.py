@@ -15,7 +15,9 @@ from .conftest import Run, Script
         (["doc.pdf", "--dpi", "x"], "--dpi must be `auto` or a whole number"),
         (["doc.pdf", "--dpi", "5"], "--dpi must be `auto` or 18 to 1200, not 5"),
         (["doc.pdf", "--max-tokens", "0"], "--max-tokens must be at least 1"),
-        (["doc.pdf", "-f", "docx"], "'docx' is not one of"),
+        (["doc.pdf", "--dpi", "٣٠٠"], "--dpi must be `auto` or a whole number"),
+        (["doc.pdf", "--max-tokens", "x"], "'OCRIA_MAX_TOKENS'): it must be a whole number\n"),
+        (["doc.pdf", "-f", "docx"], "'OCRIA_FORMAT'): 'docx' is not one of"),
         (["doc.pdf", "--drafter", "magic"], "'magic' is not one of"),
         (["doc.pdf", "--images", "figures"], "--images is reserved"),
         (["doc.pdf", "-v", "-q"], "`-v` and `-q` exclude each other"),
@@ -112,6 +114,21 @@ def test_progress_as_json_lines(run: Run, script: Script) -> None:
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert [event["event"] for event in events] == ["begin", "page", "stats"]
     assert events[1]["number"] == 1 and events[1]["num_tokens"] == 3
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_warnings_among_json_lines_are_json_lines(
+    run: Run, script: Script, quiet: list[str]
+) -> None:
+    document = script({"text": "abc", "status": "truncated"}, {"interrupt": True})
+    done = run("parse", document, "--progress", "json", *quiet)
+    *events, last = done.stderr.splitlines()
+    assert last == "interrupted: stopped before the end"
+    assert json.loads(events[-1]) == {"event": "note", "message": "kept 1 finished page"}
+    done = run("parse", script({"text": "a", "status": "truncated"}), "--progress", "json", *quiet)
+    *_, last = [json.loads(line) for line in done.stderr.splitlines()]
+    words = "page 1: truncated after 1 token (see --max-tokens)"
+    assert last == {"event": "warning", "message": words}
 
 
 def test_a_variable_counts_less_than_a_flag(run: Run, script: Script) -> None:

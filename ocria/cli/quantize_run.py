@@ -1,0 +1,58 @@
+"""Runs a quantisation and says what came of it."""
+
+import json
+import sys
+
+from ocria.calibration import QuantizeOptions, QuantizeResult, quantize
+from ocria.cli.table import format_table
+from ocria.console import claim_stdout, print_notice
+from ocria.errors import ExitCode
+
+# Lines of progress in each stage: a log stays readable, and a terminal sees that it goes on.
+_LINES_A_STAGE = 10
+
+
+def run_quantize(options: QuantizeOptions, *, with_table: bool, quiet: bool) -> ExitCode:
+    """Quantises; the JSON line goes to standard output, all else to standard error.
+
+    Raises:
+        InputError, UsageError, WeightsError, DeviceError, OutputError: as `quantize`.
+    """
+    with claim_stdout() as stdout:
+        result = quantize(options, _silent if quiet else _say)
+        if with_table:
+            sys.stderr.write(_table(result))
+        stdout.write(json.dumps(_summary(options, result), ensure_ascii=False) + "\n")
+    return ExitCode.OK
+
+
+def _silent(what: str, done: int, total: int) -> None:
+    """Says nothing."""
+
+
+def _say(what: str, done: int, total: int) -> None:
+    step = max(1, total // _LINES_A_STAGE)
+    if done % step == 0 or done == total:
+        print_notice("quantize", f"{what}: {done} of {total}")
+
+
+def _table(result: QuantizeResult) -> str:
+    rows = [("PRODUCT", "WEIGHTS", "KL ALONE", "AGREEMENT", "FORMAT")]
+    for loss in sorted(result.losses, key=lambda loss: -loss.kl):
+        figures = (str(loss.num_weights), f"{loss.kl:.6f}", f"{loss.agreement:.4f}")
+        rows.append((loss.site, *figures, result.plan[loss.site]))
+    return format_table(rows)
+
+
+def _summary(options: QuantizeOptions, result: QuantizeResult) -> dict[str, object]:
+    return {
+        "folder": str(options.target),
+        "name": result.manifest.name,
+        "digest": result.manifest.digest,
+        "precision": result.manifest.precision,
+        "source_bytes": result.source_bytes,
+        "target_bytes": result.target_bytes,
+        "num_places": result.divergence.num_places,
+        "kl_nats": round(result.divergence.kl, 6),
+        "agreement": round(result.divergence.agreement, 5),
+    }
