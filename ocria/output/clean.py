@@ -17,7 +17,12 @@ def clean(text: str) -> str:
     Lone surrogates (undecodable file names hold them) become U+FFFD. Applying it twice changes
     nothing more.
     """
-    return _SURROGATE.sub("\ufffd", _UNSEEN.sub("", _NEWLINES.sub("\n", text)))
+    return encodable(_UNSEEN.sub("", _NEWLINES.sub("\n", text)))
+
+
+def encodable(text: str) -> str:
+    """`text` as it is, but lone surrogates, which UTF-8 cannot carry, become U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def clean_line(text: str) -> str:

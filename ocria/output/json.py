@@ -1,6 +1,7 @@
 """The whole document as one JSON object, still written page by page."""
 
 import json
+import re
 from typing import Any, TextIO
 
 import numpy as np
@@ -8,10 +9,17 @@ import numpy as np
 from ocria.document import Generator, Page, Source
 from ocria.output.page_object import header_object, page_object
 
+# json.dumps itself escapes C0; these are DEL, C1, line separators and reordering marks.
+_UNSEEN = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
+
 
 def json_line(value: Any) -> str:
-    """`value` as JSON on one line, keys in their given order, UTF-8 as it is."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    """`value` as JSON on one line, keys in their given order, UTF-8 as it is.
+
+    What a terminal would act on is escaped: a file name may hold it.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class JsonWriter:

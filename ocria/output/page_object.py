@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ocria.document import SCHEMA, Block, Generator, Page, PageStats, Source
-from ocria.output.clean import clean, clean_line
+from ocria.output.clean import clean, clean_line, encodable
 
 JsonObject = dict[str, Any]
 
@@ -16,7 +16,8 @@ def header_object(source: Source, generator: Generator) -> JsonObject:
     return {
         "schema": SCHEMA,
         "source": {
-            "name": clean_line(source.name),
+            # The file's own name, so that it can be found by it.
+            "name": encodable(source.name),
             "sha256": source.sha256,
             "media_type": source.media_type,
             "num_pages": source.num_pages,

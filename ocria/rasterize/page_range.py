@@ -6,9 +6,9 @@ from ocria.errors import UsageError
 
 HINT = "write pages as `1`, `3-5`, `8-` (to the end) or `-1` (the last), separated by commas"
 
-_NUMBER = re.compile(r"-?\d{1,9}")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 # A range: `3-5`, `8-`, `-3--1` (the last three), `-3-` (the same).
-_RANGE = re.compile(r"(?P<first>-?\d{1,9})-(?P<last>-?\d{1,9})?")
+_RANGE = re.compile(r"(?P<first>-?[0-9]{1,9})-(?P<last>-?[0-9]{1,9})?")
 
 
 def page_range(text: str | None, num_pages: int) -> tuple[int, ...]:
