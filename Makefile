@@ -46,7 +46,9 @@ fmt: $(STAMPS)/dev ## Format, and mend what the linter can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup ## Speed on this machine, stage by stage
+bench: ## Speed on this machine, stage by stage
+	@test -d ocria/bench || { echo "error: this version of ocria has no bench command yet" >&2; exit 2; }
+	@$(MAKE) --no-print-directory setup
 	$(BIN)/ocria bench
 
 wheel: $(STAMPS)/dev ## Build sdist and wheel, install the wheel in a clean environment, try it
