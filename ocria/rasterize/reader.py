@@ -42,7 +42,7 @@ def open_document(
         PasswordError: encrypted, and the password is missing or wrong.
         InputError: missing, a folder, unreadable, empty, damaged, or not a document.
     """
-    if isinstance(source, Path) and source.is_fifo():
+    if isinstance(source, Path) and _is_pipe(source):
         # A pipe gives its bytes once; workers may have to open the document again.
         source = source.read_bytes()
     head = source[:HEAD_BYTES] if isinstance(source, bytes) else _head(source, name)
@@ -187,17 +187,25 @@ def _opened(worker: WorkerProcess, request: OpenRequest, name: str) -> Source:
 
 
 def _head(path: Path, name: str) -> bytes:
-    if path.is_dir():
-        raise InputError(f"{name} is a folder", hint="use `ocria batch` for folders")
     try:
         with path.open("rb") as file:
             return file.read(HEAD_BYTES)
+    except IsADirectoryError:
+        # Such as `.`, which has no name of its own.
+        raise InputError(f"{name or path} is a folder", hint="name one document in it") from None
     except FileNotFoundError as error:
         raise InputError(f"{name} does not exist", hint="check the path") from error
     except OSError as error:
         raise InputError(
             f"{name} cannot be read: {error.strerror}", hint="check the permissions of the file"
         ) from error
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return path.is_fifo()
+    except OSError:  # an impossible name: said where the file is opened
+        return False
 
 
 def _sha256(source: Path | bytes) -> str:
