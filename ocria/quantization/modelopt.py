@@ -13,7 +13,7 @@ from typing import Any
 
 from ocria.errors import WeightsError
 from ocria.quantization.compressed_tensors import QuantizationConfig, TargetGroup
-from ocria.quantization.schemes import MODELOPT_FP8, MODELOPT_NVFP4, WeightScheme
+from ocria.quantization.schemes import MODELOPT_FP8, MODELOPT_NVFP4, SchemeName, WeightScheme
 
 METHOD = "modelopt"
 CONFIG_FILE = "hf_quant_config.json"
@@ -82,7 +82,7 @@ def _layer_json(scheme: WeightScheme) -> dict[str, Any]:
 
 
 def _layer_groups(layers: Mapping[str, Mapping[str, Any]]) -> tuple[TargetGroup, ...]:
-    names: dict[str, list[str]] = {}
+    names: dict[SchemeName, list[str]] = {}
     for name, layer in layers.items():
         scheme = _scheme(layer.get("quant_algo"), layer.get("group_size"), f"`{name}`")
         names.setdefault(scheme.name, []).append(name)

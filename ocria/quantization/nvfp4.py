@@ -69,8 +69,20 @@ def quantize(weight_NK: Tensor, global_scale: Tensor | None = None) -> NVFP4Tens
     _check_shape(weight_NK)
     if global_scale is None:
         global_scale = joint_global_scale(weight_NK)
+    largest_NB = weight_NK.float().unflatten(1, (-1, BLOCK)).abs().amax(-1)
+    scale_NB = round_block_scale(largest_NB / E2M1_MAX * global_scale)
+    return quantize_with(weight_NK, scale_NB, global_scale)
+
+
+def quantize_with(weight_NK: Tensor, scale_NB: Tensor, global_scale: Tensor) -> NVFP4Tensor:
+    """Rounds a matrix to nearest even with scales already chosen.
+
+    Args:
+        weight_NK: any float dtype; K a multiple of 16.
+        scale_NB: float8_e4m3fn.
+        global_scale: float32 [1]; divides.
+    """
     blocks_NBG = weight_NK.float().unflatten(1, (-1, BLOCK))
-    scale_NB = round_block_scale(blocks_NBG.abs().amax(-1) / E2M1_MAX * global_scale)
     codes_NBG = encode(blocks_NBG / (scale_NB.float() / global_scale)[..., None])
     return NVFP4Tensor(pack(codes_NBG.flatten(1)), scale_NB, global_scale.float())
 
