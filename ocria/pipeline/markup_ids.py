@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ocria.output import DecodedText
+from ocria.output.frame import LAST_COORDINATE
 from ocria.output.markup_tokens import Lexeme, lexemes
 from ocria.tokenizer import Tokenizer
 
@@ -21,11 +22,14 @@ class MarkupIds(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return "paragraph" not in self.ids
+        return not self.ids
+
+
+_NEEDED = {"paragraph", "list_item", "fcel", "ched", "nl", *map(str, range(LAST_COORDINATE + 1))}
 
 
 def markup_ids(tokenizer: Tokenizer) -> MarkupIds:
-    """Finds the markup in a tokenizer's special tokens."""
+    """Finds the markup in a tokenizer's special tokens; a part of it counts as none."""
     found: dict[int, Lexeme] = {}
     names: dict[str, int] = {}
     for text, index in tokenizer.special_ids.items():
@@ -34,4 +38,4 @@ def markup_ids(tokenizer: Tokenizer) -> MarkupIds:
             if lexeme.kind != "unknown":
                 found[index] = lexeme
                 names[text.removeprefix("<|").removesuffix("|>")] = index
-    return MarkupIds(found, names)
+    return MarkupIds(found, names) if names.keys() >= _NEEDED else MarkupIds({}, {})

@@ -90,7 +90,8 @@ class TextLayerDrafter:
     def _follow(self, text: str) -> None:
         line = self._written.line
         is_beginning = bool(text) and not line.removesuffix(text).strip("*")
-        if is_beginning and self._stream.keys and not self._markup.is_empty:
+        is_block = self._written.type not in (None, "table")
+        if is_beginning and is_block and self._stream.keys:
             self._habits.saw_mark(self._line, line)
             self._habits.saw_level(self._line, self._written.level)
         before, line_end, after = text.rpartition("\n")
@@ -118,6 +119,10 @@ class TextLayerDrafter:
 
     def _beginning(self, line: int) -> Iterator[_Piece]:
         """What stands before a block's first word."""
+        if self._written.type == "table":
+            if self._written.cell is None:
+                yield self._markup.ids["ched"]
+            return
         level = self._habits.level_of(line)
         is_item = self._written.type == "list_item"
         if is_item and level is not None and self._written.level is None:
@@ -163,7 +168,9 @@ class TextLayerDrafter:
         if self._written.type == "table" and parted in (GAP, LINE_END):
             if parted == LINE_END:
                 yield self._markup.ids["nl"]
-            yield self._written.cell or self._markup.ids["fcel"]
+            # Below a row of header cells come ordinary ones.
+            cell = self._written.cell if parted == GAP else None
+            yield self._markup.ids["fcel"] if cell is None else cell
         elif self._written.type == "code" and parted == LINE_END:
             yield "\n"
         elif self._written.line.startswith("|") and parted in (GAP, LINE_END):

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -216,6 +217,10 @@ def test_rows_and_cells_of_a_table(markup: Tokenizer, markdown: Tokenizer) -> No
     opened = block("table", 0.1, 0.1, 0.4, 0.14)
     rest = "<|fcel|>12<|fcel|>30<|nl|><|fcel|>horses and mail<|fcel|>4<|fcel|>5"
     assert next_text(markup, layer, opened + "<|fcel|>carts", 31) == rest
+    rest = "<|ched|>carts<|fcel|>12<|fcel|>30<|nl|><|fcel|>horses"
+    assert next_text(markup, layer, opened, 31).startswith(rest)
+    rest = "<|ched|>12<|ched|>30<|nl|><|fcel|>horses"
+    assert next_text(markup, layer, opened + "<|ched|>carts", 31).startswith(rest)
     rest = " | 12 | 30 |\n| horses and mail | 4 | 5"
     assert next_text(markdown, layer, "| carts", 31) == rest
 
@@ -252,6 +257,13 @@ def test_it_is_silent_where_the_layer_cannot_know(markup: Tokenizer) -> None:
     assert next_text(markup, layer, block("formula", 0.1, 0.1, 0.5, 0.2)) == ""
     assert next_text(markup, [], block("paragraph", 0.1, 0.1, 0.5, 0.2)) == ""
     assert next_text(markup, layer, EOS) == ""
+
+
+def test_half_a_markup_counts_as_none(tmp_path: Path) -> None:
+    trained([EOS, "<|paragraph|>", "<|table|>", "<|7|>"]).save(str(tmp_path / "tokenizer.json"))
+    tokenizer = Tokenizer(tmp_path / "tokenizer.json")
+    assert markup_ids(tokenizer).is_empty
+    assert next_text(tokenizer, lines("carts\t12"), "carts") == " 12"
 
 
 def test_coordinates_that_the_layer_cannot_guess_are_no_longer_proposed(markup: Tokenizer) -> None:
