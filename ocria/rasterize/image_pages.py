@@ -11,7 +11,7 @@ from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 from ocria.document import Rotation
 from ocria.errors import InputError, PageError
 from ocria.rasterize.page_image import POINTS_PER_INCH, RenderTarget
-from ocria.rasterize.pixels import Pixels, check_pixels
+from ocria.rasterize.pixels import Announce, PageSize, Pixels, check_pixels
 
 DEFAULT_DPI = 96.0
 """For images without a believable resolution tag: one CSS pixel, 0.75 pt."""
@@ -21,6 +21,7 @@ FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
 
 # Exif orientation: clockwise quarter turn that makes it upright (mirrored ones included).
 _TURNS: dict[int, Rotation] = {3: 180, 4: 180, 5: 90, 6: 90, 7: 270, 8: 270}
+_LYING = (5, 6, 7, 8)
 _BELIEVABLE_DPI = (36.0, 4800.0)
 _BAND_ROWS = 512
 _REDUCED_COPY = 1
@@ -52,7 +53,7 @@ class ImagePages:
             ) from error
         self.num_pages = len(self._frames)
 
-    def render(self, number: int, target: RenderTarget) -> Pixels:
+    def render(self, number: int, target: RenderTarget, announce: Announce) -> Pixels:
         """Decodes frame `number` (1-based) at its native size; `target` does not apply.
 
         Raises:
@@ -62,8 +63,11 @@ class ImagePages:
         try:
             self._image.seek(self._frames[number - 1])
             width_px, height_px = self._image.size
+            # Read before loading: Pillow turns TIFF frames itself and then drops the tag.
+            orientation = int(self._image.getexif().get(ExifTags.Base.Orientation, 1) or 1)
+            announce(_page_size(self._image, orientation))
             check_pixels(height_px, width_px, self._max_pixels, "scale the image down")
-            return self._decode()
+            return self._decode(orientation)
         except MemoryError as error:
             raise PageError("out_of_memory", "the image does not fit in memory") from error
         except (OSError, SyntaxError, ValueError, EOFError, IndexError) as error:
@@ -72,22 +76,24 @@ class ImagePages:
     def text_layer(self, number: int) -> None:
         """Images carry no text."""
 
-    def _decode(self) -> Pixels:
-        # Read before loading: Pillow turns TIFF frames itself and then drops the tag.
-        orientation = int(self._image.getexif().get(ExifTags.Base.Orientation, 1) or 1)
-        dpi_x, dpi_y = _resolution(self._image)
-        if orientation in (5, 6, 7, 8):
-            dpi_x, dpi_y = dpi_y, dpi_x
+    def _decode(self, orientation: int) -> Pixels:
         # The image that is kept open must not be changed: a page may be asked for twice.
         upright = self._image if orientation == 1 else ImageOps.exif_transpose(self._image)
-        return Pixels(
-            height_px=upright.height,
-            width_px=upright.width,
-            data=_rgb_bytes(upright),
-            width_pt=upright.width * POINTS_PER_INCH / dpi_x,
-            height_pt=upright.height * POINTS_PER_INCH / dpi_y,
-            rotation=_TURNS.get(orientation, 0),
-        )
+        return Pixels(height_px=upright.height, width_px=upright.width, data=_rgb_bytes(upright))
+
+
+def _page_size(image: Image.Image, orientation: int) -> PageSize:
+    (width_px, height_px), (dpi_x, dpi_y) = image.size, _resolution(image)
+    if orientation in _LYING:
+        dpi_x, dpi_y = dpi_y, dpi_x
+        if image.format != "TIFF":
+            # Of a TIFF file, Pillow gives the upright size from the start.
+            width_px, height_px = height_px, width_px
+    return PageSize(
+        width_pt=width_px * POINTS_PER_INCH / dpi_x,
+        height_pt=height_px * POINTS_PER_INCH / dpi_y,
+        rotation=_TURNS.get(orientation, 0),
+    )
 
 
 def _rgb_bytes(image: Image.Image) -> bytearray:

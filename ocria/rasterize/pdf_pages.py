@@ -13,12 +13,16 @@ import pypdfium2.raw as pdfium
 
 from ocria.document import Rotation
 from ocria.errors import InputError, PageError, PasswordError
+from ocria.rasterize.page_faults import fault_of_empty_page
 from ocria.rasterize.page_image import NOMINAL_DPI, POINTS_PER_INCH, RenderTarget
 from ocria.rasterize.pdf_text import read_text_layer
-from ocria.rasterize.pixels import Pixels, check_pixels
+from ocria.rasterize.pixels import Announce, PageSize, Pixels, check_pixels
 from ocria.rasterize.text_layer import TextLayer
+from ocria.rasterize.user_unit import UserUnits
 
 _PASSWORD_HINT = "give it with --password-file FILE, or in the variable OCRIA_PASSWORD"
+_REPAIR = "repair the PDF or scan it again"
+_ALL_OF_THE_PLANE = (-1e6, -1e6, 1e6, 1e6)
 _QUARTER_TURNS: tuple[Rotation, ...] = (0, 90, 180, 270)
 
 
@@ -44,21 +48,25 @@ class PdfPages:
                 "the PDF has no pages", hint="export it again from the program that made it"
             )
         self._forms = self._open_forms()
+        self._user_units = UserUnits(self._document, self._memory)
 
-    def render(self, number: int, target: RenderTarget) -> Pixels:
+    def render(self, number: int, target: RenderTarget, announce: Announce) -> Pixels:
         """Draws page `number` on white, with its annotations and filled-in form fields.
 
         Raises:
-            PageError: `page_broken` when the page cannot be loaded, `pixel_limit` when the size
-                asked for is above the limit.
+            PageError: `page_broken` when the page cannot be loaded, or came out empty because it
+                is damaged; `pixel_limit` when the size asked for is above the limit.
         """
-        page = pdfium.FPDF_LoadPage(self._document, number - 1)
-        if not page:
-            raise PageError("page_broken", "the page is damaged: repair the PDF or scan it again")
+        page = self._load(number)
         try:
             if self._forms:
                 pdfium.FORM_OnAfterLoadPage(page, self._forms)
-            return self._draw(page, target)
+            size = self._size(page, number)
+            announce(size)
+            pixels = self._draw(page, size, target)
+            if _is_even(pixels.data):
+                self._check_empty(page, number)
+            return pixels
         finally:
             if self._forms:
                 pdfium.FORM_OnBeforeClosePage(page, self._forms)
@@ -66,29 +74,44 @@ class PdfPages:
 
     def text_layer(self, number: int) -> TextLayer:
         """The text of page `number`; empty when the page cannot be loaded or has none."""
-        page = pdfium.FPDF_LoadPage(self._document, number - 1)
-        if not page:
+        try:
+            page = self._load(number)
+        except PageError:
             return TextLayer(())
         try:
             return read_text_layer(page)
         finally:
             pdfium.FPDF_ClosePage(page)
 
-    def _draw(self, page: Any, target: RenderTarget) -> Pixels:
-        width_pt = float(pdfium.FPDF_GetPageWidthF(page))
-        height_pt = float(pdfium.FPDF_GetPageHeightF(page))
-        height_px, width_px = _size_px(height_pt, width_pt, target)
+    def _load(self, number: int) -> Any:
+        page = pdfium.FPDF_LoadPage(self._document, number - 1)
+        if not page:
+            raise PageError("page_broken", f"the page is damaged: {_REPAIR}")
+        if not (pdfium.FPDF_GetPageWidthF(page) and pdfium.FPDF_GetPageHeightF(page)):
+            # A CropBox that shows nothing of the page is meant otherwise: show the MediaBox,
+            # which PDFium intersects this one with.
+            pdfium.FPDFPage_SetCropBox(page, *_ALL_OF_THE_PLANE)
+        return page
+
+    def _size(self, page: Any, number: int) -> PageSize:
+        unit = self._user_units.of_page(number - 1)
+        return PageSize(
+            width_pt=float(pdfium.FPDF_GetPageWidthF(page)) * unit,
+            height_pt=float(pdfium.FPDF_GetPageHeightF(page)) * unit,
+            rotation=_QUARTER_TURNS[pdfium.FPDFPage_GetRotation(page) % 4],
+        )
+
+    def _check_empty(self, page: Any, number: int) -> None:
+        fault = fault_of_empty_page(self._document, page, number - 1)
+        if fault:
+            raise PageError("page_broken", f"the page is damaged, {fault}: {_REPAIR}")
+
+    def _draw(self, page: Any, size: PageSize, target: RenderTarget) -> Pixels:
+        height_px, width_px = _size_px(size.height_pt, size.width_pt, target)
         check_pixels(height_px, width_px, self._max_pixels, "leave out --dpi, or give a lower one")
         data = bytearray(height_px * width_px * 3)
         self._draw_into(data, page, height_px, width_px)
-        return Pixels(
-            height_px=height_px,
-            width_px=width_px,
-            data=data,
-            width_pt=width_pt,
-            height_pt=height_pt,
-            rotation=_QUARTER_TURNS[pdfium.FPDFPage_GetRotation(page) % 4],
-        )
+        return Pixels(height_px=height_px, width_px=width_px, data=data)
 
     def _draw_into(self, data: bytearray, page: Any, height_px: int, width_px: int) -> None:
         buffer = (ctypes.c_ubyte * len(data)).from_buffer(data)
@@ -133,6 +156,11 @@ def _size_px(height_pt: float, width_pt: float, target: RenderTarget) -> tuple[i
     scale = (target.dpi or NOMINAL_DPI) / POINTS_PER_INCH
     size = max(1, round(height_pt * scale)), max(1, round(width_pt * scale))
     return target.fit(*size) if target.dpi is None else size
+
+
+def _is_even(data: bytes | bytearray) -> bool:
+    """Whether all pixels are of one grey: white paper, or the grey of a picture that failed."""
+    return data.count(data[0]) == len(data)
 
 
 def _open_error(code: int, password: str | None) -> InputError:

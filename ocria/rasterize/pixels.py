@@ -1,9 +1,23 @@
-"""The picture of a page as a worker hands it over, and the limit on its size."""
+"""The picture of a page as a worker hands it over, its size on paper, and the limit on it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ocria.document import Rotation
 from ocria.errors import PageError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PageSize:
+    """How large an upright page is on paper, and the turn that made it upright; 0 if unknown."""
+
+    width_pt: float = 0.0
+    height_pt: float = 0.0
+    rotation: Rotation = 0
+
+
+Announce = Callable[[PageSize], None]
+"""Is told a page's size as soon as it is known: making the picture may still fail."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -13,9 +27,6 @@ class Pixels:
     height_px: int
     width_px: int
     data: bytes | bytearray
-    width_pt: float
-    height_pt: float
-    rotation: Rotation
 
 
 def check_pixels(height_px: int, width_px: int, max_pixels: int, advice: str) -> None:

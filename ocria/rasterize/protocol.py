@@ -1,7 +1,8 @@
 """The messages between `DocumentReader` and its worker processes, in pickled frames.
 
 The parent sends one `OpenRequest`, then any number of page requests, each answered in order.
-A worker answers with the result, or with the `OcriaError` that explains its absence. A
+A worker answers with the result, or with the `OcriaError` that explains its absence; before either
+comes the `PageSize`, once it is known, so that a page has one even if the worker dies over it. A
 `RenderReply` is followed by a `TextReply`, if text was asked for, and by the pixels as one raw
 frame, so that megabytes are not pickled. Pixels wait until they are collected, so the text goes
 before them; a crash over it is met by asking for the page again without. The parent ends a worker
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ocria.document import Rotation
 from ocria.rasterize.page_image import RenderTarget
+from ocria.rasterize.pixels import PageSize
 from ocria.rasterize.text_layer import TextLayer
 
 
@@ -52,9 +53,6 @@ class RenderReply:
 
     height_px: int
     width_px: int
-    width_pt: float
-    height_pt: float
-    rotation: Rotation
     seconds: float
 
 
@@ -66,7 +64,7 @@ class TextReply:
 
 
 Request = OpenRequest | RenderRequest
-Reply = OpenReply | RenderReply | TextReply | Exception
+Reply = OpenReply | PageSize | RenderReply | TextReply | Exception
 
 _LENGTH = struct.Struct("<Q")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ocria.document import Source
-from ocria.errors import InputError, PageError
+from ocria.errors import InputError, PageError, PageErrorCode
 from ocria.rasterize.media_types import HEAD_BYTES, media_type_of
 from ocria.rasterize.page_image import PageFailed, PageImage, RenderTarget
 from ocria.rasterize.protocol import OpenRequest, RenderRequest
@@ -128,29 +128,41 @@ class DocumentReader:
         try:
             return worker.answer(number, self._page_timeout_s)
         except PageError as error:
-            return PageFailed(number=number, code=error.code, message=str(error))
+            return _failed(number, worker, error.code, str(error))
         except InputError as error:
             # The worker before this one crashed, and its successor finds the file changed.
             worker.kill()
             message = f"the document could not be opened again: {error}"
-            return PageFailed(number=number, code="page_broken", message=message)
+            return _failed(number, worker, "page_broken", message)
         except TimeoutError:
             worker.kill()
             limit_s = self._page_timeout_s or OPEN_TIMEOUT_S
             message = f"not done after {limit_s:g} s; give it more with --timeout"
-            return PageFailed(number=number, code="timeout", message=message)
+            return _failed(number, worker, "timeout", message)
         except WorkerDied as death:
             worker.kill()
             message = f"the page's decoder crashed ({death.how}); {_CRASH_ADVICE}"
-            return PageFailed(number=number, code="page_broken", message=message)
+            return _failed(number, worker, "page_broken", message)
         except MemoryError:
             worker.kill()
             message = "the page does not fit in memory; give a lower --dpi or a smaller image"
-            return PageFailed(number=number, code="out_of_memory", message=message)
+            return _failed(number, worker, "out_of_memory", message)
         except BaseException:
             # What the worker will still send belongs to nobody.
             worker.kill()
             raise
+
+
+def _failed(number: int, worker: WorkerProcess, code: PageErrorCode, message: str) -> PageFailed:
+    size = worker.page_size
+    return PageFailed(
+        number=number,
+        code=code,
+        message=message,
+        width_pt=size.width_pt,
+        height_pt=size.height_pt,
+        rotation=size.rotation,
+    )
 
 
 def _ask(worker: WorkerProcess, request: RenderRequest, in_flight: _InFlight) -> None:
@@ -192,7 +204,8 @@ def _head(path: Path, name: str) -> bytes:
             return file.read(HEAD_BYTES)
     except IsADirectoryError:
         # Such as `.`, which has no name of its own.
-        raise InputError(f"{name or path} is a folder", hint="name one document in it") from None
+        hint = "name one document in it, or use `ocria batch` for folders"
+        raise InputError(f"{name or path} is a folder", hint=hint) from None
     except FileNotFoundError as error:
         raise InputError(f"{name} does not exist", hint="check the path") from error
     except OSError as error:

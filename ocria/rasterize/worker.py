@@ -10,13 +10,14 @@ import resource
 import signal
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from ocria.errors import InputError, OcriaError, PageError
 from ocria.rasterize.media_types import PDF
 from ocria.rasterize.page_image import RenderTarget
-from ocria.rasterize.pixels import Pixels
+from ocria.rasterize.pixels import Announce, Pixels
 from ocria.rasterize.protocol import (
     OpenReply,
     OpenRequest,
@@ -41,8 +42,8 @@ class PageSource(Protocol):
 
     num_pages: int
 
-    def render(self, number: int, target: RenderTarget) -> Pixels:
-        """Makes the picture of page `number`; raises `PageError`."""
+    def render(self, number: int, target: RenderTarget, announce: Announce) -> Pixels:
+        """Makes the picture of page `number`, announcing its size first; raises `PageError`."""
         ...
 
     def text_layer(self, number: int) -> TextLayer | None:
@@ -91,7 +92,7 @@ def open_pages(request: OpenRequest) -> PageSource:
 def _answer(channel: socket.socket, pages: PageSource, request: RenderRequest) -> None:
     started = time.perf_counter()
     try:
-        pixels = pages.render(request.number, request.target)
+        pixels = pages.render(request.number, request.target, partial(send, channel))
     except PageError as error:
         send(channel, error)
         return
@@ -104,9 +105,6 @@ def _answer(channel: socket.socket, pages: PageSource, request: RenderRequest) -
     reply = RenderReply(
         height_px=pixels.height_px,
         width_px=pixels.width_px,
-        width_pt=pixels.width_pt,
-        height_pt=pixels.height_pt,
-        rotation=pixels.rotation,
         seconds=time.perf_counter() - started,
     )
     send(channel, reply)

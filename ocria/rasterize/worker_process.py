@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from ocria.rasterize.page_image import PageImage
+from ocria.rasterize.pixels import PageSize
 from ocria.rasterize.protocol import (
     OpenReply,
     OpenRequest,
@@ -55,9 +56,13 @@ class WorkerProcess:
 
     At most one page is asked for at a time: the finished picture waits in the worker until it
     is collected, so that a slow reader holds one page a worker in memory and no more.
+
+    Attributes:
+        page_size: of the page asked for last, as far as its answer has told.
     """
 
     def __init__(self, document: OpenRequest) -> None:
+        self.page_size = PageSize()
         self._document = document
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
@@ -94,6 +99,7 @@ class WorkerProcess:
         self.start()
         self._send(request)
         self._asked, self._asked_at = request, time.monotonic()
+        self.page_size = PageSize()
 
     def answer(self, number: int, timeout_s: float | None) -> PageImage:
         """Waits for the page asked for.
@@ -106,8 +112,10 @@ class WorkerProcess:
         if self._greeting_due:
             self.opened()
             self._asked_at = time.monotonic()
-        elapsed_s = time.monotonic() - self._asked_at
-        reply = self._receive(timeout_s and max(timeout_s - elapsed_s, _LATE_GRACE_S))
+        reply = self._receive(self._left_s(timeout_s))
+        if isinstance(reply, PageSize):
+            self.page_size = reply
+            reply = self._receive(self._left_s(timeout_s))
         assert isinstance(reply, RenderReply) and self._asked is not None
         try:
             text = self._text() if self._asked.with_text else None
@@ -126,6 +134,10 @@ class WorkerProcess:
             self._process.wait()
         self._channel = self._process = None
 
+    def _left_s(self, timeout_s: float | None) -> float | None:
+        elapsed_s = time.monotonic() - self._asked_at
+        return timeout_s and max(timeout_s - elapsed_s, _LATE_GRACE_S)
+
     def _text(self) -> TextLayer | None:
         reply = self._receive(TEXT_TIMEOUT_S)
         assert isinstance(reply, TextReply)
@@ -137,7 +149,7 @@ class WorkerProcess:
         with suppress(BrokenPipeError, ConnectionResetError):
             send(self._channel, message)
 
-    def _receive(self, timeout_s: float | None) -> OpenReply | RenderReply | TextReply:
+    def _receive(self, timeout_s: float | None) -> OpenReply | PageSize | RenderReply | TextReply:
         assert self._channel is not None
         self._channel.settimeout(timeout_s)
         try:
@@ -161,9 +173,9 @@ class WorkerProcess:
         return PageImage(
             number=number,
             rgb=rgb,
-            width_pt=reply.width_pt,
-            height_pt=reply.height_pt,
-            rotation=reply.rotation,
+            width_pt=self.page_size.width_pt,
+            height_pt=self.page_size.height_pt,
+            rotation=self.page_size.rotation,
             seconds=reply.seconds,
             text=text,
         )

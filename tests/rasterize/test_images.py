@@ -157,6 +157,7 @@ def test_20000_px_square_is_refused_before_decoding(target):
     assert isinstance(page, PageFailed)
     assert page.code == "pixel_limit"
     assert "20000 x 20000" in page.message and "scale the image down" in page.message
+    assert (page.width_pt, page.height_pt) == (15_000, 15_000)
     assert page.seconds < 1
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import threading
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +116,65 @@ def test_200_inch_page_at_a_fixed_resolution_is_refused(make_pdf, target):
 def test_a_strip_is_refused(make_pdf, target):
     (page,) = read(make_pdf((10, 5000, b"")), target)
     assert (page.code, page.number) == ("pixel_limit", 1)
+
+
+def test_a_refused_page_has_its_size(make_pdf, target):
+    (page,) = read(make_pdf((10, 5000, b"/Rotate 90")), target)
+    assert (page.width_pt, page.height_pt, page.rotation) == (5000, 10, 90)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "size", "place"),
+    [
+        # Black is the upper left quarter of the page, 400 x 300.
+        (b"/CropBox[0 150 400 300]", (400, 150), None),
+        (b"/CropBox[-50 0 900 900]", (400, 300), "top left"),
+        (b"/CropBox[5000 5000 6000 6000]", (400, 300), "top left"),
+        (b"/CropBox[400 0 900 300]", (400, 300), "top left"),
+        (b"/CropBox[5000 5000 6000 6000]/Rotate 90", (300, 400), "top right"),
+    ],
+)
+def test_the_crop_box_is_clipped_to_the_page(make_pdf, target, boxes, size, place):
+    (page,) = read(make_pdf((400, 300, boxes)), target)
+    assert (page.width_pt, page.height_pt) == size
+    if place:
+        assert black_quarter(page) == place
+
+
+def test_a_user_unit_is_applied(make_pdf, target):
+    pages = read(make_pdf((400, 300, b"/UserUnit 2.5"), (400, 300, b"")), replace(target, dpi=72))
+    assert [(page.width_pt, page.height_pt) for page in pages] == [(1000, 750), (400, 300)]
+    assert [page.rgb.shape for page in pages] == [(750, 1000, 3), (300, 400, 3)]
+    assert black_quarter(pages[0]) == "top left"
+
+
+@pytest.mark.parametrize("unit", [b"0", b"-3", b"1e99", b"/Ten", b"[2]"])
+def test_a_senseless_user_unit_is_none(make_pdf, target, unit):
+    (page,) = read(make_pdf((400, 300, b"/UserUnit " + unit)), target)
+    assert (page.width_pt, page.height_pt) == (400, 300)
+
+
+def test_a_user_unit_within_an_object_stream(target):
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 300]/UserUnit 2>>"
+    packed = zlib.compress(b"3 0 " + page)
+    head = b"<</Type/ObjStm/N 1/First 4/Filter/FlateDecode/Length %d>>" % len(packed)
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        head + b"stream\n" + packed + b"\nendstream",
+    ]
+    pdf = b"%PDF-1.7\n"
+    rows = [b"\0\0\0\0\xff"]
+    for number, body in zip((1, 2, 4), objects, strict=True):
+        rows.append(b"\1%b\0" % len(pdf).to_bytes(3, "big"))
+        pdf += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    rows.insert(3, b"\2\0\0\4\0")
+    rows.append(b"\1%b\0" % len(pdf).to_bytes(3, "big"))
+    table = b"".join(rows)
+    xref = b"5 0 obj\n<</Type/XRef/Size 6/W[1 3 1]/Root 1 0 R/Length %d>>stream\n%s\nendstream\n"
+    tail = b"endobj\nstartxref\n%d\n%%%%EOF\n" % len(pdf)
+    (page,) = read(pdf + xref % (len(table), table) + tail, target)
+    assert (page.width_pt, page.height_pt) == (800, 600)
 
 
 def test_a_broken_page_costs_only_itself(make_pdf, target):

@@ -89,6 +89,7 @@ def test_trouble_costs_one_page(five_pages, trouble, workers, kind, code, said):
     failed = [page for page in pages if isinstance(page, PageFailed)]
     assert [(page.number, page.code) for page in failed] == [(3, code)]
     assert said in failed[0].message
+    assert (failed[0].width_pt, failed[0].height_pt) == (144, 48)
     assert [page.rgb.shape[1] for page in pages if page not in failed] == [100, 200, 400, 500]
 
 
