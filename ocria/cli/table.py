@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+from ocria.console import printable
+
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
     """`rows` in columns two spaces apart, one line a row, no trailing spaces."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -6,7 +6,7 @@ import traceback
 
 from ocria.console.logs import is_verbose
 from ocria.console.streams import say
-from ocria.console.wording import printable
+from ocria.console.wording import printable, printable_lines
 from ocria.errors import OcriaError
 
 BUG_HINT = (
@@ -22,7 +22,7 @@ def print_failure(error: BaseException) -> None:
     An error that is not an `OcriaError` is a bug, and says so.
     """
     if is_verbose():
-        say("".join(traceback.format_exception(error)).rstrip())
+        say(printable_lines("".join(traceback.format_exception(error))))
     known = isinstance(error, OcriaError)
     message = str(error) if known else f"internal error: {_describe(error)}"
     lines = [f"{paint('error:', BOLD_RED)} {printable(message)}"]

@@ -3,6 +3,7 @@
 import logging
 
 from ocria.console.streams import say
+from ocria.console.wording import printable_lines
 from ocria.errors import UsageError
 
 _LOGGER = logging.getLogger("ocria")
@@ -12,7 +13,7 @@ class _StderrHandler(logging.Handler):
     """Writes to what `sys.stderr` is now: live progress replaces it while it draws."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(self.format(record))
+        say(printable_lines(self.format(record)))
 
 
 def set_verbosity(verbose: int, *, quiet: bool) -> None:

@@ -12,6 +12,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def printable_lines(text: str) -> str:
+    """As `printable`, for text of several lines, such as a traceback."""
+    return "\n".join(map(printable, text.rstrip().split("\n")))
+
+
 def counted(number: int, noun: str) -> str:
     """Such as `1 page` and `1,234 pages`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -23,6 +23,14 @@ def test_a_name_neither_steers_the_terminal_nor_forges_a_line(
     assert len(lines) == 4 and all(line.isprintable() for line in lines)
 
 
+def test_neither_tracebacks_nor_tables_steer_the_terminal(run_real: Run) -> None:
+    done = run_real("parse", "a\x1b[31m.pdf", "-v")
+    assert "Traceback" in done.stderr and done.stderr.replace("\n", "").isprintable()
+    done = run_real("doctor", "--model", "a\x1b[31m", "-v")
+    assert "a\\x1b[31m" in done.stdout
+    assert (done.stdout + done.stderr).replace("\n", "").isprintable()
+
+
 def test_an_error_shows_the_name_on_one_line(run_real: Run) -> None:
     done = run_real("parse", "a\nerror: b.pdf")
     assert done.returncode == 3
