@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ocria.errors import WeightsError
-from ocria.models.qwen3_5.config import Qwen35Config
+from ocria.models.qwen3_5.config import Qwen35Config, read_config
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.recipes.checkpoint import make
 from ocria.quantization.compressed_tensors import quantization_config
@@ -157,3 +157,17 @@ def test_damaged_weights_and_other_models_are_refused(source: Path, tmp_path: Pa
     (source / "config.json").write_text('{"model_type": "llama"}')
     with pytest.raises(WeightsError, match="unknown architecture"):
         run(source, tmp_path / "b")
+
+
+def test_decoder_of_a_quantised_folder_is_taken_as_it_is(source: Path, tmp_path: Path) -> None:
+    plain = run(source, tmp_path / "plain")
+    shard = next(plain.glob("decoder-*.safetensors"))
+    changed = {name: tensor.clone() for name, tensor in load_file(shard).items()}
+    name = next(name for name in changed if name.endswith("weight_packed"))
+    changed[name].fill_(17)
+    save_file(changed, shard)
+    target = tmp_path / "calibrated"
+    make.make(source, target, name="small", training="on nothing", grayscale=True, quantized=plain)
+    assert torch.equal(CheckpointReader(target).read(name), changed[name])
+    assert read_config(target) == read_config(plain)
+    assert not verify(target)

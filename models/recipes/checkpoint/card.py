@@ -1,5 +1,7 @@
 """The model card and the statement of what the weights were trained on."""
 
+from collections.abc import Sequence
+
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.weights import Manifest
 
@@ -27,7 +29,7 @@ channels, a vocabulary of {vocabulary} rows.
 |---|---|---|
 | vision tower | bf16, never quantised | `vision-*` |
 | decoder linears | NVFP4: 4-bit codes, an e4m3 scale for 16 weights | `decoder-*` |
-| norms, convolutions, gates of the recurrence | bf16 | `decoder-*` |
+{wide}| norms, convolutions, gates of the recurrence | bf16 | `decoder-*` |
 | embedding and tied head | FP8 e4m3, one scale for each row | `embedding-*` |
 
 The layout is compressed-tensors' (`nvfp4-pack-quantized`, `float-quantized`). Digest: `{digest}`;
@@ -64,12 +66,22 @@ truth for figures that matter.
 """
 
 
+_WIDE = "| of these, {names} | FP8 e4m3, one scale for each row | `decoder-*` |\n"
+
+
 def model_card(
-    manifest: Manifest, config: Qwen35Config, *, num_parameters: int, max_pixels: int
+    manifest: Manifest,
+    config: Qwen35Config,
+    *,
+    num_parameters: int,
+    max_pixels: int,
+    wide: Sequence[str] = (),
 ) -> str:
-    """README.md of a checkpoint folder."""
+    """README.md of a checkpoint folder; `wide` names the decoder linears that are FP8."""
+    short = ", ".join(f"`{name.partition('.layers.')[2]}`" for name in sorted(wide))
     kinds = config.text.layer_types
     return _CARD.format(
+        wide=_WIDE.format(names=short) if wide else "",
         name=manifest.name,
         millions=num_parameters / 1e6,
         depth=config.vision.depth,

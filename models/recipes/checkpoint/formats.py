@@ -68,6 +68,13 @@ def embedding_tensors(reader: CheckpointReader) -> Iterator[tuple[str, Tensor]]:
     yield f"{EMBEDDING}.weight_scale", packed.scale_N1
 
 
+def ready_tensors(quantized: CheckpointReader, *, embedding: bool) -> Iterator[tuple[str, Tensor]]:
+    """Decoder or embedding of a folder that `ocria quantize` has made, sorted by name."""
+    for name in sorted(info.name for info in quantized):
+        if not name.startswith(VISION_PREFIX) and name.startswith(EMBEDDING) == embedding:
+            yield name, quantized.read(name)
+
+
 def vision_tensors(reader: CheckpointReader) -> Iterator[tuple[str, Tensor]]:
     """The vision tower as it is, sorted by name."""
     for name in sorted(info.name for info in reader if info.name.startswith(VISION_PREFIX)):

@@ -1,10 +1,12 @@
 """Makes a shipped checkpoint folder from a bf16 Hugging Face folder; same input, same bytes.
 
-    python -m ocria.models.recipes.checkpoint.make SOURCE TARGET [--name NAME] [--training FILE]
+    python -m ocria.models.recipes.checkpoint.make SOURCE TARGET [--quantized FOLDER]
+        [--name NAME] [--training FILE]
 
 The vision tower keeps its bytes, in shards of its own, so that a remade decoder does not commit
 it again. Decoder linears become NVFP4, the embedding FP8; norms, convolutions and the gates of
-the recurrence stay as they are.
+the recurrence stay as they are. With `--quantized`, decoder and embedding come from a folder that
+`ocria quantize` has made of SOURCE; without, they are rounded to nearest.
 """
 
 import argparse
@@ -36,8 +38,18 @@ _SHARD_TENSOR_BYTES = FILE_LIMIT - MIB // 8
 _COPIED = ("generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 
-def make(source: Path, target: Path, *, name: str, training: str, grayscale: bool) -> Manifest:
+def make(
+    source: Path,
+    target: Path,
+    *,
+    name: str,
+    training: str,
+    grayscale: bool,
+    quantized: Path | None = None,
+) -> Manifest:
     """Writes the checkpoint into `target`, an empty or new folder.
+
+    `quantized` is a folder that `ocria quantize` has made of `source`; None rounds to nearest.
 
     Raises:
         WeightsError: `source` is not a qwen3_5 checkpoint.
@@ -49,11 +61,23 @@ def make(source: Path, target: Path, *, name: str, training: str, grayscale: boo
         raise ValueError(f"{target} is not empty")
     reader = CheckpointReader(source)
     vision = _write_shards(target, "vision", formats.vision_tensors(reader))
-    decoder = _write_shards(target, "decoder", formats.decoder_tensors(reader))
-    decoder |= _write_shards(target, "embedding", formats.embedding_tensors(reader))
+    if quantized is None:
+        parts = formats.decoder_tensors(reader), formats.embedding_tensors(reader)
+        section = formats.CONFIG.to_json()
+    else:
+        ready = CheckpointReader(quantized)
+        parts = (
+            formats.ready_tensors(ready, embedding=False),
+            formats.ready_tensors(ready, embedding=True),
+        )
+        section = read_config(quantized)["quantization_config"]
+    decoder = _write_shards(target, "decoder", parts[0])
+    decoder |= _write_shards(target, "embedding", parts[1])
     _check_bytes(target, set(vision.values()), VISION_LIMIT)
     _check_bytes(target, set(decoder.values()), DECODER_LIMIT)
-    max_pixels = _write_settings(source, target, vision | decoder, grayscale=grayscale)
+    max_pixels = _write_settings(
+        source, target, vision | decoder, section=section, grayscale=grayscale
+    )
     manifest = Manifest(
         name=name,
         licence="Apache-2.0",
@@ -67,6 +91,7 @@ def make(source: Path, target: Path, *, name: str, training: str, grayscale: boo
         Qwen35Config.from_folder(target),
         num_parameters=sum(math.prod(info.shape) for info in reader),
         max_pixels=max_pixels,
+        wide=_wide(target),
     )
     (target / "README.md").write_text(text, encoding="utf-8")
     return manifest
@@ -100,19 +125,35 @@ def _check_bytes(target: Path, files: set[str], limit: int) -> None:
         raise ValueError(f"over {limit} bytes together or {FILE_LIMIT} in one file: {sizes}")
 
 
-def _write_settings(source: Path, target: Path, placed: dict[str, str], *, grayscale: bool) -> int:
+def _write_settings(
+    source: Path,
+    target: Path,
+    placed: dict[str, str],
+    *,
+    section: dict[str, Any],
+    grayscale: bool,
+) -> int:
     """Writes the JSON files; pixels of the largest page that the preprocessor lets through."""
     for file in _COPIED:
         if (source / file).is_file():
             shutil.copyfile(source / file, target / file)
     preprocessor = json.loads((source / "preprocessor_config.json").read_text(encoding="utf-8"))
-    config = {**read_config(source), "quantization_config": formats.CONFIG.to_json()}
+    config = {**read_config(source), "quantization_config": section}
     total = sum((target / file).stat().st_size for file in set(placed.values()))
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(placed.items()))}
     _write_json(target / "config.json", config)
     _write_json(target / "preprocessor_config.json", {**preprocessor, "do_grayscale": grayscale})
     _write_json(target / INDEX_FILE, index)
     return int(preprocessor["size"]["longest_edge"])
+
+
+def _wide(target: Path) -> list[str]:
+    """Decoder modules that are stored in FP8."""
+    layers = (info for info in CheckpointReader(target) if ".layers." in info.name)
+    codes = (info for info in layers if info.name.endswith(".weight"))
+    return [
+        info.name.removesuffix(".weight") for info in codes if info.dtype is torch.float8_e4m3fn
+    ]
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
@@ -127,6 +168,7 @@ def main() -> None:
     )
     parser.add_argument("source", type=Path, help="bf16 folder")
     parser.add_argument("target", type=Path, help="folder to make")
+    parser.add_argument("--quantized", type=Path, help="folder that `ocria quantize` has made")
     parser.add_argument("--name", default="ocria-nano")
     parser.add_argument("--training", type=Path, help="text file: what the weights were trained on")
     parser.add_argument("--colour", action="store_true", help="the model reads colour, not grey")
@@ -135,7 +177,12 @@ def main() -> None:
         given.training.read_text(encoding="utf-8").strip() if given.training else card.TRAINING
     )
     manifest = make(
-        given.source, given.target, name=given.name, training=training, grayscale=not given.colour
+        given.source,
+        given.target,
+        name=given.name,
+        training=training,
+        grayscale=not given.colour,
+        quantized=given.quantized,
     )
     for file in manifest.files:
         print(f"{file.num_bytes:>10}  {file.sha256}  {file.name}")
