@@ -52,7 +52,7 @@ def fault_of_empty_page(document: Any, page: Any, index: int) -> str | None:
     PDFium cannot tell an empty dictionary from a page that inherits all it has, nor a lost object
     from one that was never named: such pages count as blank.
     """
-    if not all(_is_whole(page, image) for image in _images(page)):
+    if not all(_is_whole(page, one) for one in _drawn(page) if _is_image(one)):
         return "an image on it cannot be decoded"
     try:
         copy = PageCopy(document, index)
@@ -60,20 +60,21 @@ def fault_of_empty_page(document: Any, page: Any, index: int) -> str | None:
         return None
     if not _is_page(copy, page):
         return "what the file names as the page is none"
-    return _fault_of_contents(copy, pdfium.FPDFPage_CountObjects(page))
+    return _fault_of_contents(copy, list(_drawn(page)))
 
 
-def _fault_of_contents(copy: PageCopy, num_objects: int) -> str | None:
+def _fault_of_contents(copy: PageCopy, drawn: list[Any]) -> str | None:
     contents = copy.contents()
     if not all(is_stream(body) for body in contents):
         return "its contents are missing"
     try:
         parts = [decoded(body) for body in contents]
-        for form in copy.forms():
-            decoded(form)
+        if any(_is_empty_form(one) for one in drawn):
+            for form in copy.forms():
+                decoded(form)
     except StreamDamaged:
         return "its contents are damaged"
-    if num_objects or None in parts:
+    if drawn or None in parts:
         return None
     return _fault_of_program(b"\n".join(part for part in parts if part))
 
@@ -97,18 +98,29 @@ def _is_page(copy: PageCopy, page: Any) -> bool:
     return not own or bool(own & _OF_PAGES_ONLY)
 
 
-def _images(page: Any) -> Iterator[Any]:
+def _drawn(page: Any) -> Iterator[Any]:
+    """The objects that PDFium made of the page's contents, those within forms included."""
     for place in range(pdfium.FPDFPage_CountObjects(page)):
-        yield from _images_within(pdfium.FPDFPage_GetObject(page, place), _DEEPEST_FORM)
+        yield from _with_parts(pdfium.FPDFPage_GetObject(page, place), _DEEPEST_FORM)
 
 
-def _images_within(drawn: Any, depth: int) -> Iterator[Any]:
-    kind = pdfium.FPDFPageObj_GetType(drawn)
-    if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
-        yield drawn
-    if kind == pdfium.FPDF_PAGEOBJ_FORM and depth:
+def _with_parts(drawn: Any, depth: int) -> Iterator[Any]:
+    yield drawn
+    if depth and _is_form(drawn):
         for place in range(pdfium.FPDFFormObj_CountObjects(drawn)):
-            yield from _images_within(pdfium.FPDFFormObj_GetObject(drawn, place), depth - 1)
+            yield from _with_parts(pdfium.FPDFFormObj_GetObject(drawn, place), depth - 1)
+
+
+def _is_image(drawn: Any) -> bool:
+    return bool(pdfium.FPDFPageObj_GetType(drawn) == pdfium.FPDF_PAGEOBJ_IMAGE)
+
+
+def _is_form(drawn: Any) -> bool:
+    return bool(pdfium.FPDFPageObj_GetType(drawn) == pdfium.FPDF_PAGEOBJ_FORM)
+
+
+def _is_empty_form(drawn: Any) -> bool:
+    return _is_form(drawn) and pdfium.FPDFFormObj_CountObjects(drawn) == 0
 
 
 def _is_whole(page: Any, image: Any) -> bool:
@@ -125,9 +137,8 @@ def _is_whole(page: Any, image: Any) -> bool:
         return _JPEG_END in data
     about = pdfium.FPDF_IMAGEOBJ_METADATA()
     pdfium.FPDFImageObj_GetImageMetadata(image, page, about)
-    row_bytes = (about.width * about.bits_per_pixel + 7) // 8
-    # The last row may lack its end in files that are otherwise sound.
-    return len(data) >= row_bytes * (about.height - 1)
+    # PDFium tells the depth of its own bitmap, not of the data: count the least there can be.
+    return len(data) >= about.height * ((about.width + 7) // 8)
 
 
 def _last_filter(image: Any) -> bytes:
