@@ -42,8 +42,8 @@ class PageImage:
     Attributes:
         number: 1-based.
         rgb: uint8 [H, W, 3], read-only, C-contiguous.
-        width_pt: width after un-rotation, in points. An image without a believable resolution
-            tag counts as 96 dpi (1 px = 0.75 pt).
+        width_pt: width after un-rotation, in points, /UserUnit of a PDF page applied. An image
+            without a believable resolution tag counts as 96 dpi (1 px = 0.75 pt).
         height_pt: height after un-rotation, in points.
         rotation: clockwise quarter turn that was applied to make the page upright: /Rotate of
             a PDF, Exif orientation of an image.

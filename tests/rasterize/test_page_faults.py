@@ -8,6 +8,7 @@ from PIL import Image
 
 from ocria.errors import PageError
 from ocria.rasterize import PageFailed, PageImage, RenderTarget, open_document
+from ocria.rasterize.page_copy import PageCopy, decoded
 from ocria.rasterize.pdf_pages import PdfPages
 from ocria.rasterize.pixels import Pixels
 
@@ -139,3 +140,10 @@ def test_a_damaged_page_leaves_the_worker_with_its_size_and_alone(target):
         broken, sound = opened.pages([1, 2], target)
     assert isinstance(broken, PageFailed) and isinstance(sound, PageImage)
     assert (broken.code, broken.width_pt, broken.height_pt) == ("page_broken", 200, 100)
+
+
+def test_an_encrypted_page_is_looked_at_in_the_clear(locked):
+    """Otherwise every blank page of an encrypted document would seem damaged."""
+    pages = PdfPages(locked, password="sesame", max_pixels=10_000_000)
+    (contents,) = PageCopy(pages._document, 0).contents()
+    assert b" Tf " in decoded(contents)
