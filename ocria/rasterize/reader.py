@@ -204,7 +204,7 @@ def _head(path: Path, name: str) -> bytes:
             return file.read(HEAD_BYTES)
     except IsADirectoryError:
         # Such as `.`, which has no name of its own.
-        hint = "name one document in it, or use `ocria batch` for folders"
+        hint = "name one document in it"
         raise InputError(f"{name or path} is a folder", hint=hint) from None
     except FileNotFoundError as error:
         raise InputError(f"{name} does not exist", hint="check the path") from error

@@ -295,7 +295,7 @@ def test_missing_file_and_folder(target, tmp_path):
         read(tmp_path / "missing.pdf", target)
     with pytest.raises(InputError, match="is a folder") as caught:
         read(tmp_path, target)
-    assert "ocria batch" in caught.value.hint
+    assert "one document" in caught.value.hint
 
 
 def test_unreadable_file(make_pdf, target, tmp_path):
