@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ocria.errors import WeightsError
+from ocria.quantization.fp8 import SQUARE
 from ocria.quantization.schemes import NVFP4, SCHEMES, WeightScheme
 
 METHOD = "compressed-tensors"
+_SQUARE = (SQUARE, SQUARE)
 # Targets that name a class of modules instead of modules.
 _CLASSES = frozenset({"Linear", "Embedding"})
 
@@ -107,7 +109,7 @@ def _scheme(name: str, group: Mapping[str, Any], default_format: str | None) -> 
             hint=f"supported: {', '.join(SCHEMES)}",
         )
     weights = group.get("weights") or {}
-    strategies = ("tensor_group",) if scheme is NVFP4 else ("channel", "tensor")
+    strategies = ("tensor_group",) if scheme is NVFP4 else ("channel", "tensor", "block")
     expected = {
         "num_bits": (scheme.bits,),
         "type": ("float",),
@@ -115,6 +117,7 @@ def _scheme(name: str, group: Mapping[str, Any], default_format: str | None) -> 
         "group_size": (scheme.group_size,),
         "symmetric": (True, None),
         "actorder": (None,),
+        "block_structure": (None, _SQUARE, list(_SQUARE)),
     }
     for key, allowed in expected.items():
         if weights.get(key) not in allowed:

@@ -11,10 +11,16 @@ import torch
 from torch import Tensor
 
 E4M3_MAX = 448.0
+# Side of a square of weights that share a scale, where rows do not have their own.
+SQUARE = 128
 
 
 class FP8Tensor(NamedTuple):
-    """A quantised matrix: float8_e4m3fn codes [N, K] and scales [N, 1] (or [1] for a tensor)."""
+    """A quantised matrix: float8_e4m3fn codes [N, K] and scales [N, 1].
+
+    Foreign checkpoints also have one scale [1] for a tensor, or one for each square of 128 x 128
+    weights, [N / 128, K / 128] rounded up; `row_scales` spreads them.
+    """
 
     codes_NK: Tensor
     scale_N1: Tensor
@@ -38,6 +44,22 @@ def quantize(weight_NK: Tensor, *, scale_dtype: torch.dtype = torch.float32) -> 
     # A rounded-down scale could push the largest value past 448, which e4m3 turns into NaN.
     scaled_NK = (values_NK / scale_N1.float()).clamp(-E4M3_MAX, E4M3_MAX)
     return FP8Tensor(scaled_NK.to(torch.float8_e4m3fn), scale_N1)
+
+
+def squares(num_rows: int, num_columns: int) -> tuple[int, int]:
+    """Shape of the scales of a matrix that has one for each square."""
+    return -(-num_rows // SQUARE), -(-num_columns // SQUARE)
+
+
+def row_scales(tensor: FP8Tensor, rows: slice) -> Tensor:
+    """Scales of some rows, [rows, 1] or [rows, K], however they are stored."""
+    num_rows, num_columns = tensor.codes_NK.shape
+    scale = tensor.scale_N1
+    if scale.ndim == 2 and scale.shape == squares(num_rows, num_columns) and scale.numel() > 1:
+        of_row = torch.arange(num_rows)[rows] // SQUARE
+        return scale[of_row].repeat_interleave(SQUARE, 1)[:, :num_columns]
+    scale = scale.reshape(-1, 1)
+    return scale if scale.shape[0] == 1 else scale[rows]
 
 
 def dequantize(tensor: FP8Tensor, dtype: torch.dtype) -> Tensor:

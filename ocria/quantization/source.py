@@ -114,7 +114,9 @@ class QuantizedSource:
         for part, scale in zip(scheme.scales, scales, strict=True):
             _check_scale(f"{stored}.{part}", scale)
         if scheme.name == "fp8":
-            return fp8.FP8Tensor(codes, scales[0])
+            # ModelOpt keeps the squares' own axes, of size 1, between the others.
+            scale = scales[0][:, 0, :, 0] if scales[0].ndim == 4 else scales[0]
+            return fp8.FP8Tensor(codes, scale)
         shared = scales[1].float().reshape(1)
         packed = nvfp4.NVFP4Tensor(
             codes, scales[0], 1 / shared if scheme.global_multiplies else shared
@@ -157,7 +159,9 @@ class QuantizedSource:
         if scheme.name == "nvfp4":
             fits = found == (rows, columns * 2 // nvfp4.BLOCK) and columns % 8 == 0
         else:
-            fits = found in ((rows, 1), (rows,), (1,), ())
+            down, across = fp8.squares(rows, columns)
+            by_square = ((down, across), (down, 1, across, 1))
+            fits = found in ((rows, 1), (rows,), (1,), (), *by_square)
         if not fits:
             raise WeightsError(
                 f"`{module}`: scales {list(found)} do not fit codes {[rows, columns]} "
@@ -195,6 +199,5 @@ def _dequantize_rows(
     if isinstance(packed, nvfp4.NVFP4Tensor):
         tile = nvfp4.NVFP4Tensor(packed.packed_NH[rows], packed.scale_NB[rows], packed.global_scale)
         return nvfp4.dequantize(tile, dtype)
-    scale = packed.scale_N1.reshape(-1, 1)
-    tile_scale = scale if scale.shape[0] == 1 else scale[rows]
-    return fp8.dequantize(fp8.FP8Tensor(packed.codes_NK[rows], tile_scale), dtype)
+    scale = fp8.row_scales(packed, rows)
+    return fp8.dequantize(fp8.FP8Tensor(packed.codes_NK[rows], scale), dtype)

@@ -110,7 +110,9 @@ def test_another_layout_of_a_known_format_is_refused(key: str, value: object) ->
         parse({**NVFP4_GROUP, "weights": weights})
 
 
-def test_blockwise_fp8_is_refused() -> None:
-    weights = {**FP8_GROUP["weights"], "strategy": "block"}
-    with pytest.raises(WeightsError, match="strategy 'block'"):
+def test_fp8_by_squares_of_another_size_is_refused() -> None:
+    weights = {**FP8_GROUP["weights"], "strategy": "block", "block_structure": [128, 128]}
+    assert parse({**FP8_GROUP, "weights": weights}).groups[0].scheme is FP8
+    weights["block_structure"] = [64, 64]
+    with pytest.raises(WeightsError, match="block_structure"):
         parse({**FP8_GROUP, "weights": weights})

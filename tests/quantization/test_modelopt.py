@@ -62,6 +62,19 @@ def test_fp8_by_hand(
     assert opened.read("up.weight", torch.float32).tolist() == wanted
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (2, 1, 3, 1)])
+def test_fp8_by_squares(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    codes = torch.ones(130, 300).to(torch.float8_e4m3fn)
+    scale = torch.arange(1.0, 7.0)
+    tensors = {"up.weight": codes, "up.weight_scale": scale.reshape(shape)}
+    opened = open_folder(tmp_path, tensors, {"quant_algo": "FP8_PB_WO"}, {})
+    found = opened.read("up.weight", torch.float32)
+    assert found.shape == (130, 300)
+    assert found[0, [0, 127, 128, 256, 299]].tolist() == [1, 1, 2, 3, 3]
+    assert found[[127, 128, 129], 0].tolist() == [1, 4, 4]
+    assert found[129, 299] == 6
+
+
 def test_mixed_precision_names_each_layer() -> None:
     section = {
         "quant_algo": "MIXED_PRECISION",
