@@ -14,7 +14,7 @@ _PATIENCE = 16
 """Searches in vain after which only every `_PATIENCE`-th character is searched for."""
 _FAR_X, _FAR_Y = 0.1, 0.06
 """How far, in fractions of the page, a block's corner may lie from the line next in order."""
-_CLOSE_X, _CLOSE_Y = 0.02, 0.035
+_CLOSE_X, _CLOSE_Y = 0.01, 0.02
 """The same for a line out of order."""
 
 
