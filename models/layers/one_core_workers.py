@@ -2,7 +2,8 @@
 
 torch spreads every product over its own threads and waits for them all at its end. With thousands
 of products of a millisecond, one busy core delays each of them: beside other programs on 2 cores a
-page's vision took 46 to 73 s that way, and takes 8 s this way. Here each thread works through whole products alone.
+page's vision took 46 to 73 s that way, and takes 8 s this way. Here each thread works through whole
+products alone.
 """
 
 import threading
