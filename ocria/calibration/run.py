@@ -88,8 +88,15 @@ class Parent:
                 )
 
 
-def quantize(options: QuantizeOptions, progress: Progress) -> QuantizeResult:
+def quantize(
+    options: QuantizeOptions,
+    progress: Progress,
+    passages_of: Callable[[Parent], list[Passage]] | None = None,
+) -> QuantizeResult:
     """Makes the folder `options.target`.
+
+    `passages_of` gives pages with what should be written of them, for those who know it; None has
+    the parent read the options' pages. Every fourth is held out to measure on.
 
     Raises:
         WeightsError: see `Parent`.
@@ -99,7 +106,9 @@ def quantize(options: QuantizeOptions, progress: Progress) -> QuantizeResult:
     """
     with new_folder(options.target, overwrite=options.overwrite) as folder:
         parent = Parent(options.source, resolve_device(options.device))
-        passages = _passages(parent, options, progress)
+        passages = (
+            _passages(parent, options, progress) if passages_of is None else passages_of(parent)
+        )
         judge = Judge(parent.target, passages[::_HELD_OUT], parent.model.tokens.suppressed_ids)
         losses = _losses(parent, judge, progress)
         plan = _plan(parent, losses, options)

@@ -10,6 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from ocria.calibration import QuantizeOptions, QuantizeResult, folder, quantize
 from ocria.calibration.options import DEFAULT_SHARE
+from ocria.calibration.passages import Passage
+from ocria.calibration.run import Parent
 from ocria.calibration.sites import EMBEDDING
 from ocria.errors import OutputError, UsageError, WeightsError
 from ocria.models.qwen3_5.config import read_config
@@ -189,3 +191,14 @@ def test_lacking_scales_are_named(options: QuantizeOptions) -> None:
 def test_numbers_that_make_no_sense(options: QuantizeOptions, bad: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         replace(options, **bad)
+
+
+def test_passages_that_are_known_need_no_reading(options: QuantizeOptions) -> None:
+    def known(parent: Parent) -> list[Passage]:
+        image = torch.zeros(4, 32, dtype=parent.target.dtype)
+        prompt = parent.model.tokens.prompt.fill(2, 2)
+        return [Passage(prompt, image, tuple(range(10 + n, 30 + n))) for n in range(5)]
+
+    result = quantize(options, lambda what, done, total: None, known)
+    # The first and the fifth are held out: 20 tokens and the place before them, twice.
+    assert result.divergence.num_places == 42
