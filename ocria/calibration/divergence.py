@@ -28,11 +28,13 @@ class Expectation(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Divergence:
-    """Attributes:
-    num_places: places compared.
-    kl: mean Kullback-Leibler divergence in nats, over the parent's most probable tokens and
-        the rest as one: a lower bound of the whole one.
-    agreement: share of places at which both would write the same token.
+    """How far a child is from its parent.
+
+    Attributes:
+        num_places: places compared.
+        kl: mean Kullback-Leibler divergence in nats, over the parent's most probable tokens and
+            the rest as one: a lower bound of the whole one.
+        agreement: share of places at which both would write the same token.
     """
 
     num_places: int
