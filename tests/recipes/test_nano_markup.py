@@ -3,6 +3,9 @@
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+pytest.importorskip("typst", reason="the page recipes need the extra `recipes`")
+pytest.importorskip("faker", reason="the page recipes need the extra `recipes`")
+
 from ocria.models.recipes.nano import vocabulary as v
 from ocria.models.recipes.nano.evaluate import edits, score
 from ocria.models.recipes.nano.markup import overlap, read_blocks, rotation
