@@ -27,6 +27,8 @@ def run_eval(
     # Hours of reading must not end at a file that was there from the start.
     if report_path is not None and report_path.exists() and not overwrite:
         raise OutputError(f"{report_path} exists", hint="--overwrite replaces it")
+    if report_path is not None and (report_path.is_dir() or not report_path.parent.is_dir()):
+        raise OutputError(f"{report_path} cannot be written", hint="name a file in a folder there")
     with claim_stdout() as stdout:
         report = evaluate(options, notify=notify or (lambda line: None))
         print_report(report, sys.stderr)

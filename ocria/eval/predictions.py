@@ -82,6 +82,8 @@ def read_prediction(folder: Path, name: str) -> Prediction:
             # The Markdown is written last: without it the journal is of a run that was stopped.
             raise PredictionError(f"prediction of {name} is not finished")
         _, pages = _read_journal(journal)
+        if not pages:
+            raise PredictionError(f"prediction of {name} holds no page")
         return Prediction(pages=pages)
     try:
         markdown = path.read_bytes().decode("utf-8")
@@ -108,7 +110,7 @@ def _read_journal(path: Path) -> tuple[dict[str, Any], tuple[PagePrediction, ...
     except (OSError, UnicodeDecodeError) as error:
         raise PredictionError(f"{path.name} cannot be read: {error}") from error
     try:
-        rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line]
         return (rows[0] if rows else {}), tuple(_page(row) for row in rows[1:])
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise PredictionError(f"{path.name} is damaged: {error!r}") from error

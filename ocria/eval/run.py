@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
-from ocria.errors import InputError, OcriaError
+from ocria.errors import InputError, OcriaError, OutputError, UsageError
 from ocria.eval.datasets import load_dataset
 from ocria.eval.engines import Engine, PageImage, UnreadablePage, make_engine
 from ocria.eval.items import Dataset, Item, Problem
@@ -32,14 +33,31 @@ def evaluate(options: EvalOptions, *, notify: Notify = lambda line: None) -> Eva
     """Evaluate as the options say; `notify` hears one line an item.
 
     Raises InputError where the dataset is of no known layout, UsageError for an engine that is
-    unknown or not installed. Everything else that goes wrong is named in the report.
+    unknown or not installed or where nothing is left to score, OutputError for a work folder that
+    cannot be written. Everything else that goes wrong is named in the report.
     """
     dataset = _selected(load_dataset(options.dataset), options)
+    if not dataset.items and not dataset.problems:
+        raise UsageError("nothing to score", hint="see --only, and what the dataset lists")
     if options.pred is not None:
+        if not options.pred.is_dir():
+            raise InputError(f"no such folder: {options.pred}", hint="--pred wants a folder")
         runs = [_score_predictions(dataset, options)]
     else:
-        runs = [_run_engine(name, dataset, options, notify) for name in options.engines]
+        _make_work_folder(options.work)
+        # All of them first: a missing one must not be found after hours with another.
+        engines = [make_engine(name, options) for name in options.engines]
+        runs = [_run_engine(engine, dataset, options, notify) for engine in engines]
     return EvalReport(dataset=dataset, dpi=options.dpi, runs=tuple(runs))
+
+
+def _make_work_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot make the folder {path}: {error.strerror}", hint="name another with --work"
+        ) from error
 
 
 def _selected(dataset: Dataset, options: EvalOptions) -> Dataset:
@@ -84,8 +102,9 @@ def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
     return summarise(engine, mark.version if mark else "", scored, problems)
 
 
-def _run_engine(name: str, dataset: Dataset, options: EvalOptions, notify: Notify) -> EngineRun:
-    engine = make_engine(name, options)
+def _run_engine(
+    engine: Engine, dataset: Dataset, options: EvalOptions, notify: Notify
+) -> EngineRun:
     mark = EngineMark(
         engine=engine.name, version=engine.version, dpi=options.dpi,
         text_layer=options.with_text_layer,

@@ -77,7 +77,7 @@ def rules_truth(path: Path) -> Truth:
 
 
 def _json_lines(text: str) -> list[Any]:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return [json.loads(line) for line in text.split("\n") if line.strip()]
 
 
 def blocks_truth(path: Path) -> Truth:

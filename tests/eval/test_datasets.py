@@ -186,3 +186,34 @@ def test_no_dataset(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_dataset(tmp_path)
     assert caught.value.hint is not None and "index.jsonl" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"file": "a.png", "truth": "a.txt", "metric": ["text"]}',
+        '{"file": "a\\u0000.png", "truth": "a.txt", "metric": "text"}',
+        '{"file": "a.png", "truth": "a\\u0000.txt", "metric": "text"}',
+        '{"file": "\\ud800.png", "truth": "a.txt", "metric": "text"}',
+        "[" * 100_000,
+        '{"file": "%s.png", "truth": "a.txt", "metric": "text"}' % ("n" * 300),
+        '{"file": "a.png", "truth": "a.txt", "metric": "text", "pages": "1-3000000000"}',
+        '{"file": "a.png", "truth": "a.txt", "metric": "text", "pages": "%s"}' % ("9" * 5000),
+        '{"file": "a.png", "truth": "../a.txt", "metric": "text"}',
+        '{"file": "ROOT/a.png", "truth": "a.txt", "metric": "text"}',
+        '{"file": "./b.png", "truth": "a.txt", "metric": "text"}',
+        '{"file": "a.png", "truth": "a.txt", "truth_type": "klingon"}',
+        b"\xff\xfe",
+    ],
+    ids=range(13),
+)
+def test_a_hostile_row_is_named_and_the_rest_is_used(tmp_path: Path, row: str | bytes) -> None:
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "a.txt").write_text("text")
+    good = b'{"file": "b.png", "truth": "a.txt", "metric": "text", "kind": "\xe2\x80\xa8"}'
+    bad = row if isinstance(row, bytes) else row.replace("ROOT", str(tmp_path)).encode()
+    (tmp_path / "index.jsonl").write_bytes(b"\xef\xbb\xbf" + good + b"\n" + bad + b"\n")
+    dataset = load_dataset(tmp_path)
+    assert [item.name for item in dataset.items] == ["b.png"]
+    assert [problem.where for problem in dataset.problems] == ["index.jsonl line 2"]

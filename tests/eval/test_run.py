@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from ocria.errors import ExitCode, UsageError
+from ocria.errors import ExitCode, InputError, OutputError, UsageError
 from ocria.eval import EvalOptions, evaluate, parse_shard, run
 from ocria.eval.engines import PageImage, make_engine, register_engine
 from ocria.eval.html_report import write_html
@@ -278,3 +278,25 @@ def test_an_absent_peer_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UsageError) as caught:
         make_engine("tesseract", EvalOptions(dataset=Path()))
     assert caught.value.hint is not None and "tesseract-ocr" in caught.value.hint
+
+
+def test_what_cannot_work_is_said_before_anything_is_read(dataset: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to score"):
+        evaluate(options(dataset, only="no such kind"))
+    with pytest.raises(InputError, match="no such folder"):
+        evaluate(options(dataset, pred=tmp_path / "gone"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot make the folder"):
+        evaluate(EvalOptions(dataset=dataset, engines=("echo",), work=tmp_path / "file"))
+
+
+def test_a_journal_without_pages_is_no_empty_reading(dataset: Path, tmp_path: Path) -> None:
+    use(Echo())
+    opts = options(dataset)
+    evaluate(opts)
+    folder = next(path for path in opts.work.iterdir() if path.is_dir())
+    journal = next(folder.rglob("*.pages.jsonl"))
+    journal.write_text(journal.read_text(encoding="utf-8").partition("\n")[0] + "\n")
+    report = evaluate(options(dataset, pred=folder))
+    assert any("holds no page" in problem.what for problem in report.problems)
+    assert report.exit_code == ExitCode.PARTIAL

@@ -62,7 +62,7 @@ def read_pubtabnet(source: Path) -> Dataset:
     root = source.parent
     items: list[Item] = []
     problems: list[Problem] = []
-    lines = source.read_text(encoding="utf-8").splitlines()
+    lines = source.read_text(encoding="utf-8").rstrip("\n").split("\n")
     for number, line in enumerate(lines, start=1):
         try:
             items.append(_pubtabnet_item(root, json.loads(line)))

@@ -7,7 +7,7 @@ Row: `file`, `truth` (path or null), `truth_type`, `kind`, `lang`; optional `pag
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ocria.eval.items import Dataset, Item, Metric, Problem, Truth, TruthOrigin
@@ -33,6 +33,9 @@ _ORIGINS: dict[str, TruthOrigin] = {
 }
 
 
+_MAX_PAGES = 100_000
+
+
 class RowError(ValueError):
     """An index row that cannot be used."""
 
@@ -41,19 +44,24 @@ def read_index(root: Path) -> Dataset:
     """Read `root/index.jsonl`."""
     items: list[Item] = []
     problems: list[Problem] = []
-    lines = (root / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    # By newline alone: a JSON string may hold what Unicode calls a line separator.
+    lines = (root / "index.jsonl").read_bytes().removeprefix(b"\xef\xbb\xbf").split(b"\n")
     seen: set[str] = set()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            item = _item(root, line)
+            item = _item(root, line.decode("utf-8"))
             if item.name in seen:
                 raise RowError(f"{item.name} is listed twice")
             seen.add(item.name)
             items.append(item)
         except (RowError, TruthError) as error:
             problems.append(Problem(where=f"index.jsonl line {number}", what=str(error)))
+        # Whatever else a row or its truth provokes is that row's trouble, not the run's.
+        except (ValueError, TypeError, KeyError, OSError, RecursionError) as error:
+            what = f"cannot be used: {type(error).__name__}: {error}"
+            problems.append(Problem(where=f"index.jsonl line {number}", what=what))
     return Dataset(
         name=root.name, root=root, layout="index", items=tuple(items), problems=tuple(problems)
     )
@@ -66,10 +74,13 @@ def parse_pages(text: str) -> tuple[int, ...]:
         first, _, last = part.strip().partition("-")
         if not first.isdecimal() or (last and not last.isdecimal()):
             raise RowError(f"pages `{text}` is not a list such as 1-2,4")
-        numbers.extend(range(int(first), int(last or first) + 1))
+        start, stop = int(first), int(last or first)
+        if stop - start >= _MAX_PAGES or len(numbers) >= _MAX_PAGES:
+            raise RowError(f"pages `{text[:40]}` are more than {_MAX_PAGES}")
+        numbers.extend(range(start, stop + 1))
     if not numbers or min(numbers) < 1:
         raise RowError(f"pages `{text}` names no page")
-    return tuple(numbers)
+    return tuple(dict.fromkeys(numbers))
 
 
 def _item(root: Path, line: str) -> Item:
@@ -79,10 +90,8 @@ def _item(root: Path, line: str) -> Item:
         raise RowError(f"not JSON: {error}") from error
     if not isinstance(row, dict) or not isinstance(row.get("file"), str) or not row["file"]:
         raise RowError("no `file`")
-    name = row["file"]
+    name = _inside(root, row["file"])
     path = root / name
-    if not path.resolve().is_relative_to(root.resolve()):
-        raise RowError(f"{name} lies outside the dataset")
     if not path.is_file():
         raise RowError(f"{name} is missing")
     metric, reader = _metric(row)
@@ -100,6 +109,14 @@ def _item(root: Path, line: str) -> Item:
     )
 
 
+def _inside(root: Path, named: str) -> str:
+    """The one spelling of a path in the dataset. Raises RowError for a path that leaves it."""
+    pure = PurePosixPath(named)
+    if pure.is_absolute() or not (root / pure).resolve().is_relative_to(root.resolve()):
+        raise RowError(f"{named} lies outside the dataset")
+    return str(pure)
+
+
 def _metric(row: dict[str, Any]) -> tuple[Metric, str]:
     """The metric and truth reader: from `metric`, else guessed from `truth_type`."""
     named = row.get("metric")
@@ -109,9 +126,11 @@ def _metric(row: dict[str, Any]) -> tuple[Metric, str]:
                    ("html table", "teds"), ("json blocks", "blocks"), ("markdown", "markdown"),
                    ("blank", "blank"), ("text", "text"))  # fmt: skip
         named = next((metric for word, metric in guesses if word in kind), "none")
-    if named not in _METRICS:
+        if named == "none" and row.get("truth") and kind != "none":
+            raise RowError(f"unknown truth_type `{kind}`")
+    if not isinstance(named, str) or named not in _METRICS:
         raise RowError(f"unknown metric `{named}`")
-    return _METRICS[str(named)]
+    return _METRICS[named]
 
 
 def _origin(row: dict[str, Any]) -> TruthOrigin:
@@ -127,4 +146,4 @@ def _truth(root: Path, row: dict[str, Any], reader: str) -> Truth | None:
         return None
     if not isinstance(named, str) or not named:
         raise RowError(f"{row['file']} has a metric but no truth")
-    return TRUTH_READERS[reader](root / named)
+    return TRUTH_READERS[reader](root / _inside(root, named))

@@ -23,7 +23,7 @@ def read_olmocr_bench(source: Path) -> Dataset:
     pages: dict[tuple[str, str, int], list[Rule]] = {}
     problems: list[Problem] = []
     for file in files:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = file.read_text(encoding="utf-8").rstrip("\n").split("\n")
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
