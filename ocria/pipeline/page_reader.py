@@ -8,10 +8,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-# Read by the OpenMP runtime when torch loads. Its threads spin while they wait by default: on a
-# machine with other work a decoding step took 2,300 ms that way, 100 ms with threads that sleep
-# (2 cores, load 10).
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Read by the OpenMP runtime when torch loads. Waiting threads spin for milliseconds by default: a
+# decoding step on a busy machine took 2,300 ms that way. Threads that sleep at once cost a quiet
+# machine half its second core (24 ms a step; 16 with a short spin). Figures: docs/log.md.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "4000")
 
 import torch
 
