@@ -33,11 +33,6 @@ class WeightScheme:
         """Names of all stored tensors, below the module's name."""
         return (self.codes, *self.scales)
 
-    @property
-    def bits_per_weight(self) -> float:
-        """Bits of a weight with its share of the block scale (row and global scales vanish)."""
-        return self.bits + (8 / self.group_size if self.group_size else 0.0)
-
 
 NVFP4 = WeightScheme(
     name="nvfp4",

@@ -87,11 +87,6 @@ class AutoDrafter:
         self._depth = 0
 
     @property
-    def credit(self) -> float:
-        """Passes of one row that drafting may still lose on this page."""
-        return self._credit
-
-    @property
     def used(self) -> str:
         """Name of the source that gave this page most of its accepted tokens, or `none`."""
         best = max(self._sources, key=lambda source: source.num_accepted, default=None)
