@@ -173,6 +173,8 @@ def _open_document(document: str, options: ParseOptions) -> "PageStream":
 def _report(tally: Tally, name: str, progress: Progress, delivery: DeliveryOptions) -> None:
     for line in tally.trouble:
         progress.notice("warning", line)
+    if (doubts := tally.doubts()) is not None:
+        progress.notice("warning", doubts)
     if not delivery.quiet and delivery.progress != "json":
         target = str(delivery.output) if delivery.output else None
         say(printable(tally.summary(name, target)))

@@ -8,6 +8,10 @@ from ocria.document import Page
 from ocria.errors import ExitCode
 
 TROUBLE = frozenset({"failed", "truncated"})
+# Below this, most of a page's words are wrong more often than not. Chosen on self-made pages
+# (docs/log.md).
+DOUBTFUL_CONFIDENCE = 0.6
+MAX_NAMED = 10
 STAGES = ("rasterize", "vision", "prefill", "decode")
 
 
@@ -18,6 +22,7 @@ class Tally:
     num_pages: int = 0
     num_tokens: int = 0
     trouble: list[str] = field(default_factory=list)
+    doubtful: list[tuple[int, float]] = field(default_factory=list)
     num_repaired: int = 0
     started_s: float = field(default_factory=time.monotonic)
     stage_seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
@@ -33,12 +38,26 @@ class Tally:
         self.num_repaired += page.status == "repaired"
         if page.status in TROUBLE:
             self.trouble.append(_trouble_line(page))
+        elif page.confidence is not None and page.confidence < DOUBTFUL_CONFIDENCE:
+            self.doubtful.append((page.number, page.confidence))
         self._add_stats(page)
 
     @property
     def exit_code(self) -> ExitCode:
         """OK, or PARTIAL when a page failed or was truncated."""
         return ExitCode.PARTIAL if self.trouble else ExitCode.OK
+
+    def doubts(self) -> str | None:
+        """One line that names the pages whose reading is not to be trusted, worst first."""
+        if not self.doubtful:
+            return None
+        worst = sorted(self.doubtful, key=lambda item: item[1])
+        named = ", ".join(f"{number} ({value:.2f})" for number, value in worst[:MAX_NAMED])
+        more = f" and {len(worst) - MAX_NAMED} more" if len(worst) > MAX_NAMED else ""
+        pages = "page" if len(worst) == 1 else "pages"
+        return (
+            f"doubtful reading of {pages} {named}{more}: low confidence, compare with the original"
+        )
 
     def summary(self, name: str, target: str | None) -> str:
         """One line: pages, tokens, seconds, and where the result lies."""
@@ -50,6 +69,8 @@ class Tally:
         ]
         if self.num_repaired:
             parts.append(f"{self.num_repaired} repaired")
+        if self.doubtful:
+            parts.append(f"{len(self.doubtful)} doubtful")
         if self.trouble:
             parts.append(f"{len(self.trouble)} failed or truncated")
         return f"{name}: {', '.join(parts)}" + (f" -> {target}" if target else "")

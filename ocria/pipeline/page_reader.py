@@ -1,11 +1,13 @@
 """One loaded model that turns page pictures into pages.
 
-Life of a page here: ink test, patches, engine, spelling, blocks.
+Life of a page here: ink test, patches, engine, spelling, blocks; a page that lies on its side is
+turned and read again.
 """
 
 import os
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 # Read by the OpenMP runtime when torch loads. Waiting threads spin for milliseconds by default: a
@@ -16,7 +18,15 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 import torch
 
-from ocria.document import Decoding, Page, PageFailure, PageSeconds, PageStats, PageStatus
+from ocria.document import (
+    Decoding,
+    Page,
+    PageFailure,
+    PageSeconds,
+    PageStats,
+    PageStatus,
+    Rotation,
+)
 from ocria.engine import Engine, EngineConfig, Finish, Request, Result
 from ocria.errors import PageError, WeightsError
 from ocria.models.base import WINDOW, ImagePatches
@@ -26,6 +36,7 @@ from ocria.options import ParseOptions
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
+from ocria.pipeline.turning import opening_turn, turned
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, SizeRule, measure_ink, page_patches
 
@@ -93,6 +104,19 @@ class PageReader:
         started = time.perf_counter()
         if measure_ink(picture.rgb).is_blank:
             return self._blank(picture, time.perf_counter() - started)
+        page, turn = self._read_once(picture, started)
+        seen: set[Rotation] = {picture.rotation}
+        while turn and (upright := turned(picture, turn)).rotation not in seen:
+            # The turn's own reading is one token; what it cost belongs to the page.
+            spent, picture = page.stats, upright
+            seen.add(picture.rotation)
+            page, turn = self._read_once(picture, time.perf_counter())
+            page = replace(page, stats=_joined(spent, page.stats))
+        # Every way up was refused: the page is empty, and must not pass for a good one.
+        return replace(page, status="repaired") if turn else page
+
+    def _read_once(self, picture: PageImage, started: float) -> tuple[Page, Rotation]:
+        """The page as it lies, and the clockwise turn that the model asks for instead."""
         patches = page_patches(picture.rgb, self._preprocessor)
         merge = self._preprocessor.merge_size
         cut_s = time.perf_counter() - started
@@ -116,7 +140,8 @@ class PageReader:
             decode=result.decode_s,
         )
         decoding = _decoding(result, self._drafting.name(drafter))
-        return self._page(picture, result, PageStats(seconds=seconds, decoding=decoding))
+        page = self._page(picture, result, PageStats(seconds=seconds, decoding=decoding))
+        return page, opening_turn(result.token_ids, self._markup)
 
     def _page(self, picture: PageImage, result: Result, stats: PageStats) -> Page:
         decoded = self._decoded(result)
@@ -181,6 +206,20 @@ def _geometry(picture: PageImage) -> PageGeometry:
         height_pt=picture.height_pt,
         rotation=picture.rotation,
     )
+
+
+def _joined(before: PageStats | None, after: PageStats | None) -> PageStats | None:
+    """The last reading's figures with the seconds of all; rasterising was done once."""
+    if before is None or after is None:
+        return after
+    one, two = before.seconds, after.seconds
+    seconds = PageSeconds(
+        rasterize=two.rasterize,
+        vision=one.vision + two.vision,
+        prefill=one.prefill + two.prefill,
+        decode=one.decode + two.decode,
+    )
+    return replace(after, seconds=seconds)
 
 
 def _decoding(result: Result, drafter: str) -> Decoding | None:
