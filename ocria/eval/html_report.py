@@ -85,15 +85,20 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
 
 def _by_group(report: EvalReport) -> dict[str, list[tuple[ScoredItem | None, ...]]]:
     """For each set its items, worst first, each with one result (or None) an engine."""
-    by_name = [{found.score.item.name: found for found in run.items} for run in report.runs]
+    # By set too: the rules of one page can lie in two of olmOCR-bench's files, as two items.
+    by_key = [{_key(found.score.item): found for found in run.items} for run in report.runs]
     groups: dict[str, list[tuple[ScoredItem | None, ...]]] = {}
     for item in report.dataset.items:
-        line = tuple(found.get(item.name) for found in by_name)
+        line = tuple(found.get(_key(item)) for found in by_key)
         if any(line):
             groups.setdefault(item.group, []).append(line)
     for lines in groups.values():
         lines.sort(key=_badness, reverse=True)
     return groups
+
+
+def _key(item: Item) -> tuple[str, str]:
+    return item.group, item.name
 
 
 def _badness(line: tuple[ScoredItem | None, ...]) -> float:

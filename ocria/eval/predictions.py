@@ -7,10 +7,13 @@ stopped goes on after the last whole line.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -62,18 +65,35 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineMark:
-    """Who made a prediction and how; a kept one is used again only by its equal."""
+    """Who made a prediction and how; a kept one is used again only by its equal.
+
+    `source_sha256` is of the file that was read ("" where it is not known): two data sets may
+    have files of one name.
+    """
 
     engine: str
     version: str
     dpi: int
     text_layer: bool = False
+    source_sha256: str = ""
 
 
-def read_prediction(folder: Path, name: str) -> Prediction:
+def file_sha256(path: Path) -> str:
+    """Hexadecimal digest of a file; "" where it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def read_prediction(
+    folder: Path, name: str, *, source: Path, pages: tuple[int, ...] | None = None
+) -> Prediction:
     """A kept prediction: `<name>.pages.jsonl` of a run here, else anyone's `<name>.md`.
 
-    Raises PredictionError.
+    Of a journal only `pages` (None: all) count, and only where it is of the file `source`. Raises
+    PredictionError.
     """
     journal = folder / f"{name}.pages.jsonl"
     path = folder / f"{name}.md"
@@ -81,10 +101,13 @@ def read_prediction(folder: Path, name: str) -> Prediction:
         if not path.is_file():
             # The Markdown is written last: without it the journal is of a run that was stopped.
             raise PredictionError(f"prediction of {name} is not finished")
-        _, pages = _read_journal(journal)
-        if not pages:
-            raise PredictionError(f"prediction of {name} holds no page")
-        return Prediction(pages=pages)
+        row, found = _read_journal(journal)
+        if row.get("source_sha256") not in (None, "", file_sha256(source)):
+            raise PredictionError(f"prediction of {name} is of another file of that name")
+        found = tuple(page for page in found if pages is None or page.number in pages)
+        if not found:
+            raise PredictionError(f"prediction of {name} holds no page that is asked for")
+        return Prediction(pages=found)
     try:
         markdown = path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
@@ -111,20 +134,20 @@ def _read_journal(path: Path) -> tuple[dict[str, Any], tuple[PagePrediction, ...
         raise PredictionError(f"{path.name} cannot be read: {error}") from error
     try:
         rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line]
-        return (rows[0] if rows else {}), tuple(_page(row) for row in rows[1:])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        return dict(rows[0] if rows else {}), tuple(_page(row) for row in rows[1:])
+    except (ValueError, KeyError, TypeError) as error:
         raise PredictionError(f"{path.name} is damaged: {error!r}") from error
 
 
 class PredictionStore:
-    """One engine's predictions in a folder."""
+    """One engine's predictions in a folder, of one file as `mark` says."""
 
     def __init__(self, folder: Path, mark: EngineMark) -> None:
         self.folder = folder
         self.mark = mark
 
     def kept_pages(self, name: str) -> tuple[PagePrediction, ...]:
-        """Pages that an equal engine has read before; none if another one did.
+        """Pages that an equal engine has read before, up to one that failed; none of another's.
 
         Raises PredictionError for a damaged file.
         """
@@ -132,7 +155,9 @@ class PredictionStore:
         if not path.is_file():
             return ()
         row, pages = _read_journal(path)
-        return pages if row == asdict(self.mark) else ()
+        if row != asdict(self.mark):
+            return ()
+        return tuple(takewhile(lambda page: page.status != FAILED, pages))
 
     def keep(
         self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]
@@ -140,6 +165,9 @@ class PredictionStore:
         """Write pages as they come, then the Markdown; returns all of them."""
         path = self._journal(name)
         path.parent.mkdir(parents=True, exist_ok=True)
+        markdown = self.folder / f"{name}.md"
+        # It says that a reading is finished, so one of an earlier reading must not stand here.
+        markdown.unlink(missing_ok=True)
         pages = list(kept)
         with path.open("w", encoding="utf-8", newline="\n") as journal:
             _write_line(journal, asdict(self.mark))
@@ -149,7 +177,7 @@ class PredictionStore:
                 _write_line(journal, asdict(page))
                 pages.append(page)
         prediction = Prediction(pages=tuple(pages))
-        _write_whole(self.folder / f"{name}.md", prediction.markdown + "\n")
+        _write_whole(markdown, prediction.markdown + "\n")
         return prediction
 
     def _journal(self, name: str) -> Path:
@@ -170,4 +198,9 @@ def _write_whole(path: Path, text: str) -> None:
 
 def _page(row: dict[str, Any]) -> PagePrediction:
     blocks = tuple(ReadBlock(**block) for block in row["blocks"])
-    return PagePrediction(**{**row, "blocks": blocks})
+    page = PagePrediction(**{**row, "blocks": blocks})
+    numbers = (page.number, page.seconds or 0, page.tokens or 0, *(b.confidence for b in blocks))
+    texts = (page.markdown, page.status, *(block.text for block in blocks))
+    if not all(isinstance(text, str) for text in texts) or not math.isfinite(sum(numbers)):
+        raise ValueError("a value of another kind than it should be")
+    return page

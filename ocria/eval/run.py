@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,13 +21,15 @@ from ocria.eval.predictions import (
     Prediction,
     PredictionError,
     PredictionStore,
+    file_sha256,
     read_mark,
     read_prediction,
 )
 from ocria.eval.report import EngineRun, EvalReport, ScoredItem, summarise
-from ocria.eval.score import score_item
+from ocria.eval.score import ItemScore, score_item
 
 Notify = Callable[[str], None]
+_log = logging.getLogger(__name__)
 
 
 def evaluate(options: EvalOptions, *, notify: Notify = lambda line: None) -> EvalReport:
@@ -91,7 +94,9 @@ def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
     problems: list[Problem] = []
     for item in dataset.items:
         try:
-            prediction = read_prediction(options.pred, item.name)
+            prediction = read_prediction(
+                options.pred, item.name, source=item.path, pages=item.pages
+            )
         except PredictionError as error:
             problems.append(Problem(where=item.name, what=str(error)))
             continue
@@ -109,7 +114,6 @@ def _run_engine(
         engine=engine.name, version=engine.version, dpi=options.dpi,
         text_layer=options.with_text_layer,
     )  # fmt: skip
-    store = PredictionStore(options.work / engine.name, mark)
     scored: list[ScoredItem] = []
     problems: list[Problem] = []
     index, count = options.shard
@@ -117,6 +121,8 @@ def _run_engine(
         if number % count != index:
             continue
         try:
+            own = replace(mark, source_sha256=file_sha256(item.path))
+            store = PredictionStore(options.work / engine.name, own)
             prediction = _predict(engine, store, item, options)
         except (PredictionError, OcriaError) as error:
             problems.append(Problem(where=item.name, what=str(error)))
@@ -128,18 +134,23 @@ def _run_engine(
         )
         score = score_item(item, prediction)
         scored.append(ScoredItem(score=score, prediction=prediction))
-        notify(f"{engine.name} {number + 1}/{len(dataset.items)} {item.name}")
+        notify(f"{engine.name} {number + 1}/{len(dataset.items)} {item.name}{_absent(score)}")
     return summarise(engine.name, engine.version, scored, problems)
+
+
+def _absent(score: ItemScore) -> str:
+    """Words on pages that the data set states and the file does not have."""
+    missing = len(score.item.pages or ()) - score.pages
+    return f" ({missing} stated page(s) not in the file)" if missing > 0 else ""
 
 
 def _predict(
     engine: Engine, store: PredictionStore, item: Item, options: EvalOptions
 ) -> Prediction:
     """Kept pages, and those still to read."""
-    kept = () if options.rerun else store.kept_pages(item.name)
-    done = {page.number for page in kept}
-    images = page_images(item.path, item.pages, dpi=options.dpi)
-    waiting = [page for page in images if page.number not in done]
+    kept = () if options.rerun else _kept_pages(store, item)
+    done = frozenset(page.number for page in kept)
+    waiting = list(page_images(item.path, item.pages, dpi=options.dpi, done=done))
     if kept and not waiting:
         return Prediction(pages=kept)
     broken = [page for page in waiting if isinstance(page, UnreadablePage)]
@@ -150,6 +161,16 @@ def _predict(
     if options.with_text_layer:
         pictures = [replace(page, source=item.path) for page in pictures]
     return store.keep(item.name, kept, _read_pages(engine, pictures, item.lang))
+
+
+def _kept_pages(store: PredictionStore, item: Item) -> tuple[PagePrediction, ...]:
+    """Pages of the item that were read before; none where what was kept cannot be used."""
+    try:
+        kept = store.kept_pages(item.name)
+    except PredictionError as error:
+        _log.warning("%s: kept reading not used, read again: %s", item.name, error)
+        return ()
+    return tuple(page for page in kept if item.pages is None or page.number in item.pages)
 
 
 def _read_pages(engine: Engine, images: list[PageImage], lang: str) -> Iterator[PagePrediction]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,9 @@ class Echo:
 def quick_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decodes in this process: a worker process a document would be most of the time here."""
 
-    def decode(path: Path, pages: object, *, dpi: int) -> Iterator[PageImage]:
-        yield PageImage(number=1, image=Image.open(path).convert("RGB"), dpi=200.0)
+    def decode(path: Path, pages: object, *, dpi: int, done: Container[int]) -> Iterator[PageImage]:
+        if 1 not in done:
+            yield PageImage(number=1, image=Image.open(path).convert("RGB"), dpi=200.0)
 
     monkeypatch.setattr(run, "page_images", decode)
 
@@ -116,14 +117,66 @@ def test_a_cut_off_journal_line_is_read_again(dataset: Path) -> None:
     assert again.seen == [20]
 
 
-def test_a_damaged_journal_is_named_and_the_rest_scored(dataset: Path) -> None:
+@pytest.mark.parametrize("damage", ["{broken\n{}\n", "[]\n[]\n", '{}\n{"blocks": []}\n', "3\n"])
+def test_a_damaged_journal_is_read_again_with_a_warning(
+    dataset: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     use(Echo())
     evaluate(options(dataset))
-    (dataset.parent / "work/echo/greys/20.png.pages.jsonl").write_text("{broken\n{}\n")
+    (dataset.parent / "work/echo/greys/20.png.pages.jsonl").write_text(damage)
+    again = use(Echo())
     report = evaluate(options(dataset))
-    assert report.exit_code is ExitCode.PARTIAL
+    assert report.exit_code is ExitCode.OK
+    assert again.seen == [20]
+    assert "greys/20.png" in caplog.text and "read again" in caplog.text
+
+
+def test_a_reading_of_another_file_of_that_name_is_not_used(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    Image.new("RGB", (60, 40), (25, 25, 25)).save(dataset / "greys/20.png")
+    report = evaluate(options(dataset, pred=dataset.parent / "work/echo"))
     assert [p.where for p in report.problems] == ["greys/20.png"]
-    assert report.runs[0].overall.num_items == 3
+    assert "another file" in report.problems[0].what
+    again = use(Echo())
+    evaluate(options(dataset))
+    assert again.seen == [25]
+
+
+def test_kept_pages_that_an_item_does_not_ask_for_do_not_count(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    index = dataset / "index.jsonl"
+    rows = [json.loads(line) for line in index.read_text().splitlines()]
+    rows[0]["pages"] = "2"
+    index.write_text("\n".join(map(json.dumps, rows)))
+    report = evaluate(options(dataset, pred=dataset.parent / "work/echo"))
+    assert "no page that is asked for" in report.problems[0].what
+
+
+@pytest.mark.parametrize("pages", ["2", "2-9,7"])
+def test_pages_outside_the_file_are_named(
+    dataset: Path, pages: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "page_images", page_images)
+    index = dataset / "index.jsonl"
+    rows = [json.loads(line) for line in index.read_text().splitlines()]
+    rows[0]["pages"] = pages
+    index.write_text("\n".join(map(json.dumps, rows)))
+    use(Echo())
+    report = evaluate(options(dataset, limit=1))
+    assert [p.where for p in report.problems] == ["greys/10.png"]
+    assert "the file has 1 page" in report.problems[0].what
+    assert report.exit_code is ExitCode.PARTIAL
+
+
+def test_a_page_that_failed_is_tried_again(dataset: Path) -> None:
+    use(Echo(fails_on=20))
+    evaluate(options(dataset))
+    again = use(Echo())
+    report = evaluate(options(dataset))
+    assert again.seen == [20]
+    assert report.exit_code is ExitCode.OK
 
 
 def test_a_failing_page_is_named_and_counts_as_wrong(dataset: Path) -> None:
