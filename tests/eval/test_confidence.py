@@ -1,5 +1,7 @@
 """AUROC and the judgement of blocks."""
 
+import random
+
 import pytest
 
 from ocria.eval.bootstrap import estimate
@@ -44,3 +46,13 @@ def test_estimate() -> None:
     assert 0.0 <= value.low < 0.5 < value.high <= 1.0
     assert estimate([0.0, 0.0, 1.0, 1.0]) == value
     assert estimate([]) is None
+
+
+def test_a_block_as_long_as_a_page_is_judged_by_its_pieces() -> None:
+    source = random.Random(2)
+    words = ["".join(source.choices("abcdefghij", k=6)) for _ in range(3000)]
+    truth = " ".join(words)
+    for share_wrong, wrong in ((0.02, False), (0.5, True)):
+        read = " ".join(w if source.random() > share_wrong else "######" for w in words)
+        block = judge_block(read, 0.5, truth)
+        assert block is not None and block.wrong is wrong

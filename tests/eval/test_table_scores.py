@@ -1,5 +1,7 @@
 """TEDS: known distances, spans, and big tables."""
 
+import random
+
 import pytest
 
 from ocria.eval import table_scores
@@ -48,7 +50,7 @@ def test_big_tables_use_row_alignment_which_is_never_below(
     truth = table("a b c", "d e f", "g h i", "j k l")
     found = table("a b x", "g h i", "j l", "m n o")
     exact = table_distance(truth, found)
-    monkeypatch.setattr(table_scores, "MAX_EXACT_PAIRS", 0)
+    monkeypatch.setattr(table_scores, "MAX_EXACT_PAIRS", -1)
     assert exact <= table_distance(truth, found) <= exact + 2
     assert table_distance(truth, truth) == 0.0
 
@@ -67,3 +69,30 @@ def test_tables_of_a_page_as_one_tree() -> None:
     assert teds_of_page((first, second), (first, second)) == 1.0
     assert teds_of_page((first, second), (first,)) == pytest.approx(0.5)
     assert teds_of_page((first,), ()) == 0.0
+
+
+def test_equal_rows_at_both_ends_change_no_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = random.Random(4)
+    for _ in range(60):
+        truth = [" ".join(source.choices("abcd", k=source.randint(1, 4))) for _ in range(5)]
+        found = [row for row in truth if source.random() < 0.7] + source.choices(truth, k=1)
+        tables = table(*truth), table(*found)
+        for structure_only in (False, True):
+            trimmed = table_distance(*tables, structure_only=structure_only)
+            with monkeypatch.context() as patch:
+                patch.setattr(table_scores, "_drop_equal_ends", lambda left, right: None)
+                assert table_distance(*tables, structure_only=structure_only) == trimmed
+
+
+def test_tables_that_differ_in_a_row_are_compared_there_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+    run = table_scores.APTED
+    monkeypatch.setattr(
+        table_scores, "APTED", lambda *pair: sizes.append(len(pair[0].children)) or run(*pair)
+    )
+    rows = [f"{row}a {row}b" for row in range(900)]
+    changed = [*rows[:450], "450x 450b", *rows[451:]]
+    assert table_distance(table(*rows), table(*changed)) == pytest.approx(0.25)
+    assert sizes == [1]
