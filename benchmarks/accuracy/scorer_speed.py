@@ -21,7 +21,7 @@ from ocria.eval.score import score_item
 from ocria.eval.truth import truth_from_markdown
 
 SEED = 3
-WORDS = [
+WORDS = (
     "amount",
     "balance",
     "capital",
@@ -29,11 +29,9 @@ WORDS = [
     "estate",
     "freight",
     "gross",
-    "holding",
     "interest",
-    "journal",
     "ledger",
-]
+)
 PARTS = (r"\frac{{{0}}}{{{1}}}", r"\sqrt{{{0}+{1}}}", r"x_{{{0}}}^{{{1}}}", r"\alpha_{{{0}}}-{1}")
 
 

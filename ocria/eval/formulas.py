@@ -132,7 +132,7 @@ def _without_equal(
 def _near_pairs(left: list[_Tokens], right: list[_Tokens]) -> list[tuple[float, int, int]]:
     """Normalised distance and both places of formulas that stand at about the same place."""
     spelt_left, spelt_right = _as_strings(left, right)
-    pairs = []
+    pairs: list[tuple[float, int, int]] = []
     for i, formula in enumerate(spelt_left):
         centre = i * len(right) // len(left)
         start = max(0, centre - REACH)
