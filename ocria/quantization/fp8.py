@@ -51,7 +51,7 @@ def squares(num_rows: int, num_columns: int) -> tuple[int, int]:
     return -(-num_rows // SQUARE), -(-num_columns // SQUARE)
 
 
-def row_scales(tensor: FP8Tensor, rows: slice) -> Tensor:
+def row_scales(tensor: FP8Tensor, rows: slice | Tensor) -> Tensor:
     """Scales of some rows, [rows, 1] or [rows, K], however they are stored."""
     num_rows, num_columns = tensor.codes_NK.shape
     scale = tensor.scale_N1

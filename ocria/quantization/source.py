@@ -9,11 +9,10 @@ from torch import Tensor
 from ocria.errors import WeightsError
 from ocria.quantization import fp8, nvfp4
 from ocria.quantization.compressed_tensors import QuantizationConfig
+from ocria.quantization.linear import TILE_WEIGHTS, dequantize_rows
 from ocria.quantization.schemes import WeightScheme
 from ocria.weights import CheckpointReader
 
-# Weights dequantised at a time: 4 MiB in float32, so that a load never holds a second model.
-_TILE_WEIGHTS = 1 << 20
 # Weights of trained models stay below 100 or so; a reciprocal global scale makes them 1e6 and more.
 _LARGEST_WEIGHT = 1e4
 _PLAIN_DTYPES = frozenset({torch.bfloat16, torch.float16, torch.float32, torch.float64})
@@ -94,10 +93,10 @@ class QuantizedSource:
             return packed.to(dtype)
         num_rows, num_columns = self.shape(name)
         result = torch.empty(num_rows, num_columns, dtype=dtype)
-        step = max(1, _TILE_WEIGHTS // num_columns)
+        step = max(1, TILE_WEIGHTS // num_columns)
         for start in range(0, num_rows, step):
             rows = slice(start, start + step)
-            result[rows] = _dequantize_rows(packed, rows, dtype)
+            result[rows] = dequantize_rows(packed, rows, dtype)
         return result
 
     def read_packed(self, name: str) -> Tensor | nvfp4.NVFP4Tensor | fp8.FP8Tensor:
@@ -191,13 +190,3 @@ def _check_scale(name: str, scale: Tensor) -> None:
             f"`{name}` holds scales that are NaN, infinite or negative",
             hint="the checkpoint is damaged or was quantised wrongly: make it again",
         )
-
-
-def _dequantize_rows(
-    packed: nvfp4.NVFP4Tensor | fp8.FP8Tensor, rows: slice, dtype: torch.dtype
-) -> Tensor:
-    if isinstance(packed, nvfp4.NVFP4Tensor):
-        tile = nvfp4.NVFP4Tensor(packed.packed_NH[rows], packed.scale_NB[rows], packed.global_scale)
-        return nvfp4.dequantize(tile, dtype)
-    scale = fp8.row_scales(packed, rows)
-    return fp8.dequantize(fp8.FP8Tensor(packed.codes_NK[rows], scale), dtype)

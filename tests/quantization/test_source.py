@@ -45,7 +45,7 @@ def open_source(folder: Path, tensors: dict[str, Tensor]) -> QuantizedSource:
 def test_weights_are_dequantised_whatever_the_tile(
     tmp_path: Path, tile: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_TILE_WEIGHTS", tile)
+    monkeypatch.setattr(source, "TILE_WEIGHTS", tile)
     opened = open_source(tmp_path, stored())
     assert sorted(opened.names()) == ["embed.weight", "norm.weight", "up.weight"]
     assert opened.formats() == ("nvfp4", "fp8")
