@@ -1,16 +1,17 @@
 """What the engine sees of a model: token ids, patches and states, no architecture.
 
 Shape legend
-    T  rows of a window or prompt, N image tokens, P patches, D hidden size, V vocabulary
+    T  rows of a window, prompt or pass, N image tokens, P patches, D hidden size, V vocabulary
     L  layers of a kind, J key-value heads, S positions, E ring rows
     R  value heads, H key heads, K key width, W value width, X convolution channels
 
-Canonical arithmetic (docs/structure.md): a row's result never depends on what stands beside it.
-Decoder products take rows in tiles of `ROW_TILE`; attention splits keys at multiples of
-`KEY_BLOCK`; the recurrent state is folded at multiples of `FOLD_BLOCK`; prefill advances by
-`PREFILL_CHUNK`. All four are counted from the first position of the sequence.
+Canonical arithmetic (docs/structure.md): a row's result never depends on what stands beside it,
+of its own sequence or of another. Decoder products take rows in tiles of `ROW_TILE`; attention
+splits keys at multiples of `KEY_BLOCK`; the recurrent state is folded at multiples of `FOLD_BLOCK`;
+prefill advances by `PREFILL_CHUNK`. All four are counted from the first position of the sequence.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -104,9 +105,42 @@ class SequenceState:
     rope_delta: int = 0
 
 
-class Target(Protocol):
-    """A model the engine can drive."""
+class Window(NamedTuple):
+    """Tokens to run at the cursor of one sequence, at most `WINDOW` of them."""
 
+    state: SequenceState
+    token_ids: Sequence[int]
+
+
+class Fold(NamedTuple):
+    """One whole block of one sequence, to be folded into its checkpoint."""
+
+    state: SequenceState
+    block: int
+
+
+class Output(NamedTuple):
+    """What a pass gives.
+
+    Attributes:
+        logits_TV: after each row of a verify pass; of a prefill, [1, V] after the prompt's last
+            token and [0, V] before that chunk.
+        taps_TLD: residual stream of every row after each of the target's `tap_layers`; None if
+            there are none.
+    """
+
+    logits_TV: Tensor
+    taps_TLD: Tensor | None
+
+
+class Target(Protocol):
+    """A model the engine can drive.
+
+    `tap_layers` are decoder layers, counted from 0, whose hidden rows a drafter wants to see: set
+    it before the first pass.
+    """
+
+    tap_layers: tuple[int, ...]
     layout: StateLayout
     vocab_size: int
     device: torch.device
@@ -116,17 +150,17 @@ class Target(Protocol):
         """Image tokens [N, D]."""
         ...
 
-    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Tensor:
-        """Reads a whole prompt into an empty state; logits [V] after its last token.
+    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Output:
+        """Reads the prompt's next `PREFILL_CHUNK` rows, those at the state's cursor.
 
-        The rows are written but not committed: the caller commits len(prompt.token_ids).
+        The rows are written but not committed: the caller commits them.
         """
         ...
 
-    def verify(self, state: SequenceState, token_ids: list[int]) -> Tensor:
-        """Logits [T, V] after each of T <= `WINDOW` tokens at the cursor; commits nothing."""
+    def verify(self, windows: Sequence[Window]) -> Output:
+        """One pass over windows of different sequences, row behind row; commits nothing."""
         ...
 
-    def fold(self, state: SequenceState, block: int) -> None:
-        """Folds the ring rows of one whole block, all of them committed, into the checkpoint."""
+    def fold(self, folds: Sequence[Fold]) -> None:
+        """Folds ring rows of whole blocks, all of them committed, into the checkpoints."""
         ...

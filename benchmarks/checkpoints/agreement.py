@@ -27,7 +27,7 @@ from ocria.eval.engines import PageImage
 from ocria.eval.items import RANKED_ORIGINS, Item
 from ocria.eval.page_images import page_images
 from ocria.eval.text_scores import score_text
-from ocria.models.base import WINDOW, ImagePatches
+from ocria.models.base import WINDOW, ImagePatches, Window
 from ocria.models.device import resolve_device
 from ocria.models.registry import LoadedModel, load
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
@@ -92,12 +92,11 @@ class Subject:
         target, image = self.model.target, request.image
         assert image is not None, "pages have pictures"
         slot, state = self.pool.acquire()
-        logits = [target.prefill(state, request.prompt, target.encode_image(image))[None]]
-        self.pool.commit_prompt(state, len(request.prompt.token_ids))
+        logits = [self.pool.read(state, request.prompt, target.encode_image(image))[None]]
         for start in range(0, len(token_ids), WINDOW):
             window = list(token_ids[start : start + WINDOW])
-            logits.append(target.verify(state, window))
-            self.pool.commit(state, len(window))
+            logits.append(target.verify([Window(state, window)]).logits_TV)
+            self.pool.commit([(state, len(window))])
         self.pool.release(slot)
         allowed = torch.cat(logits).index_fill(-1, self.forbidden, -torch.inf)
         return allowed.argmax(-1).tolist()

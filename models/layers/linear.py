@@ -3,15 +3,16 @@
 import torch
 from torch import Tensor, nn
 
-from ocria.models.base import PREFILL_CHUNK, ROW_TILE, WINDOW
+from ocria.models.base import PREFILL_CHUNK, ROW_TILE
 
 
 class TiledLinear(nn.Module):
     """y = x W^T in tiles of a fixed number of rows.
 
-    Rows are filled up to whole tiles of `ROW_TILE` and multiplied tile by tile; more than `WINDOW`
-    rows, which only a prefill has, in tiles of `PREFILL_CHUNK`. `pack` lays the weight out for the
-    CPU's matrix library, which drops the plain copy; without it the plain weight is used.
+    Rows are filled up to whole tiles of `ROW_TILE` and multiplied tile by tile, rows of different
+    sequences side by side; more than half a `PREFILL_CHUNK` in tiles of that size. `pack` lays the
+    weight out for the CPU's matrix library, which drops the plain copy; without it the plain weight
+    is used.
     """
 
     def __init__(self, in_features: int, out_features: int) -> None:
@@ -39,7 +40,7 @@ class TiledLinear(nn.Module):
     def forward(self, x_TK: Tensor) -> Tensor:
         """[T, K] -> [T, N]."""
         num_rows = x_TK.shape[0]
-        tile = ROW_TILE if num_rows <= WINDOW else PREFILL_CHUNK
+        tile = ROW_TILE if num_rows <= PREFILL_CHUNK // 2 else PREFILL_CHUNK
         if num_rows % tile:
             x_TK = nn.functional.pad(x_TK, (0, 0, 0, -num_rows % tile))
         if x_TK.shape[0] == tile:

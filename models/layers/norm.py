@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from ocria.models.layers.rowwise import by_rows
+
 
 def rms_normalise(x: Tensor, eps: float) -> Tensor:
     """x / rms(x) over the last dimension, in at least float32, not cast back."""
@@ -40,5 +42,5 @@ class GatedRMSNorm(nn.Module):
         """Output in `dtype`, which is also what the normalised value is rounded to."""
         normal = rms_normalise(x.to(dtype), self.eps).to(dtype)
         scaled = self.weight.to(dtype) * normal
-        gate = nn.functional.silu(z.to(torch.promote_types(dtype, torch.float32)))
+        gate = by_rows(nn.functional.silu, z.to(torch.promote_types(dtype, torch.float32)))
         return (scaled * gate).to(dtype)

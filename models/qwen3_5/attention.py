@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from ocria.kernels.block_attention import block_attention
-from ocria.models.base import KEY_BLOCK, SequenceState
+from ocria.models.base import KEY_BLOCK
 from ocria.models.layers.linear import TiledLinear, fuse
 from ocria.models.layers.norm import ZeroCentredRMSNorm
 from ocria.models.layers.rope import rotate
-from ocria.models.layers.span import Span
+from ocria.models.layers.rowwise import by_rows
+from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.config import TextConfig
 
 
@@ -41,20 +42,27 @@ class GatedAttention(nn.Module):
         self.qkv_proj.pack()
         self.o_proj.pack()
 
-    def forward(self, x_TD: Tensor, state: SequenceState, span: Span) -> Tensor:
-        """Attends the rows of the span to all positions up to their own."""
+    def forward(self, x_TD: Tensor, rows: Pass) -> Tensor:
+        """Attends every row to all positions of its sequence up to its own."""
         kv = self.num_kv_heads * self.width
         qg_TE, k_TE, v_TE = self.qkv_proj(x_TD).split([2 * self.num_heads * self.width, kv, kv], -1)
         q_THF, gate_THF = qg_TE.unflatten(-1, (self.num_heads, 2 * self.width)).chunk(2, -1)
         k_TJF = k_TE.unflatten(-1, (self.num_kv_heads, self.width))
         v_TJF = v_TE.unflatten(-1, (self.num_kv_heads, self.width))
-        q_THF = rotate(self.q_norm(q_THF), span.rotary)
-        k_TJF = rotate(self.k_norm(k_TJF), span.rotary)
+        q_THF = rotate(self.q_norm(q_THF), rows.rotary)
+        k_TJF = rotate(self.k_norm(k_TJF), rows.rotary)
 
-        keys_JSF = state.keys_LJSD[self.index]
-        values_JSF = state.values_LJSD[self.index]
-        rows = slice(span.start, span.end)
-        keys_JSF[:, rows] = k_TJF.transpose(0, 1).to(keys_JSF.dtype)
-        values_JSF[:, rows] = v_TJF.transpose(0, 1).to(values_JSF.dtype)
-        out_THF = block_attention(q_THF, keys_JSF, values_JSF, span.start, KEY_BLOCK)
-        return self.o_proj((out_THF * torch.sigmoid(gate_THF)).flatten(1))
+        mixed = [
+            self._attend(q_THF[place], k_TJF[place], v_TJF[place], span)
+            for span, place in rows.placed()
+        ]
+        out_THF = mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+        return self.o_proj((out_THF * by_rows(torch.sigmoid, gate_THF)).flatten(1))
+
+    def _attend(self, q_THF: Tensor, k_TJF: Tensor, v_TJF: Tensor, span: Span) -> Tensor:
+        """Writes the keys and values of one sequence's rows, then reads up to each row."""
+        keys_JSF = span.state.keys_LJSD[self.index]
+        values_JSF = span.state.values_LJSD[self.index]
+        keys_JSF[:, span.start : span.end] = k_TJF.transpose(0, 1).to(keys_JSF.dtype)
+        values_JSF[:, span.start : span.end] = v_TJF.transpose(0, 1).to(values_JSF.dtype)
+        return block_attention(q_THF, keys_JSF, values_JSF, span.start, KEY_BLOCK)

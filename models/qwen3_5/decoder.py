@@ -4,11 +4,13 @@ Shape legend
     T  rows, D hidden size, I feed-forward width
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ocria.models.base import SequenceState
+from ocria.models.base import Fold
 from ocria.models.layers.linear import TiledLinear, fuse
 from ocria.models.layers.norm import ZeroCentredRMSNorm
 from ocria.models.layers.rope import (
@@ -17,7 +19,8 @@ from ocria.models.layers.rope import (
     mrope_frequencies,
     rotary_angles,
 )
-from ocria.models.layers.span import Span
+from ocria.models.layers.rowwise import by_rows
+from ocria.models.layers.span import Pass
 from ocria.models.qwen3_5.attention import GatedAttention
 from ocria.models.qwen3_5.config import TextConfig
 from ocria.models.qwen3_5.delta import DeltaMixer
@@ -41,7 +44,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x_TD: Tensor) -> Tensor:
         gate_TI, up_TI = self.gate_up_proj(x_TD).chunk(2, -1)
-        return self.down_proj(F.silu(gate_TI) * up_TI)
+        return self.down_proj(by_rows(F.silu, gate_TI) * up_TI)
 
 
 class DecoderLayer(nn.Module):
@@ -59,16 +62,16 @@ class DecoderLayer(nn.Module):
             self.linear_attn = DeltaMixer(config, index)
         self.mlp = FeedForward(config)
 
-    def fold(self, state: SequenceState, block: int) -> None:
+    def fold(self, folds: Sequence[Fold]) -> None:
         if self.kind == "linear_attention":
-            self.linear_attn.fold(state, block)
+            self.linear_attn.fold(folds)
 
-    def forward(self, x_TD: Tensor, state: SequenceState, span: Span) -> Tensor:
+    def forward(self, x_TD: Tensor, rows: Pass) -> Tensor:
         normed_TD = self.input_layernorm(x_TD)
         if self.kind == "full_attention":
-            x_TD = x_TD + self.self_attn(normed_TD, state, span)
+            x_TD = x_TD + self.self_attn(normed_TD, rows)
         else:
-            x_TD = x_TD + self.linear_attn(normed_TD, state, span)
+            x_TD = x_TD + self.linear_attn(normed_TD, rows)
         return x_TD + self.mlp(self.post_attention_layernorm(x_TD))
 
 
@@ -99,16 +102,25 @@ class Decoder(nn.Module):
         """Angles of rotary positions [3, T]."""
         return rotary_angles(positions_3T, self.frequencies_F, self.axis_F)
 
-    def forward(self, x_TD: Tensor, state: SequenceState, span: Span) -> Tensor:
-        """Runs the embedded rows of a span; normed hidden states [T, D]."""
-        for layer in self.layers:
-            x_TD = layer(x_TD, state, span)
-        return self.norm(x_TD)
+    def forward(self, x_TD: Tensor, rows: Pass) -> Tensor:
+        """Runs the embedded rows of a pass; normed hidden states [T, D]."""
+        return self.tapped(x_TD, rows, ())[0]
 
-    def fold(self, state: SequenceState, block: int) -> None:
+    def tapped(
+        self, x_TD: Tensor, rows: Pass, tap_layers: Sequence[int]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Like `forward`; also the residual stream [T, D] after each of some layers."""
+        streams: dict[int, Tensor] = {}
+        for index, layer in enumerate(self.layers):
+            x_TD = layer(x_TD, rows)
+            if index in tap_layers:
+                streams[index] = x_TD
+        return self.norm(x_TD), [streams[index] for index in tap_layers]
+
+    def fold(self, folds: Sequence[Fold]) -> None:
         for layer in self.layers:
             assert isinstance(layer, DecoderLayer)
-            layer.fold(state, block)
+            layer.fold(folds)
 
 
 def prompt_positions(length: int, image_start: int, grid_h: int, grid_w: int) -> Tensor:

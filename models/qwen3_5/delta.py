@@ -2,19 +2,22 @@
 
 Shape legend
     T  rows of a window or prefill chunk, D hidden size, E ring rows, C rows of a fold block
-    R  value heads, H key heads, K key width, W value width, X convolution channels
+    S  sequences, G blocks, R value heads, H key heads, K key width, W value width
+    X  convolution channels
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ocria.kernels.gated_delta import causal_conv_silu, decay_and_beta, delta_blocks
-from ocria.models.base import FOLD_BLOCK, RING_ROWS, SequenceState
+from ocria.models.base import FOLD_BLOCK, RING_ROWS, Fold, SequenceState
 from ocria.models.layers.linear import TiledLinear, fuse
 from ocria.models.layers.norm import GatedRMSNorm
-from ocria.models.layers.span import Span
+from ocria.models.layers.rowwise import by_rows
+from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.config import TextConfig
 
 
@@ -25,6 +28,10 @@ class _Rows(NamedTuple):
     conv_TX: Tensor
     g_TR: Tensor
     beta_TR: Tensor
+
+
+_Kept = tuple[Tensor, Tensor, Tensor]
+"""Convolution outputs [T, X], log decays [T, R] and betas [T, R] of one sequence's rows."""
 
 
 class DeltaMixer(nn.Module):
@@ -61,16 +68,17 @@ class DeltaMixer(nn.Module):
         for linear in (self.in_proj_qkvz, self.in_proj_ba, self.out_proj):
             linear.pack()
 
-    def forward(self, x_TD: Tensor, state: SequenceState, span: Span) -> Tensor:
-        """Mixes the rows of the span; a prefill's whole blocks go into the checkpoint at once."""
+    def forward(self, x_TD: Tensor, rows: Pass) -> Tensor:
+        """Mixes the rows of a pass; a prefill's whole blocks go into the checkpoint at once."""
         qkv_TX, z_TV = self.in_proj_qkvz(x_TD).split([sum(self.sizes), self.sizes[2]], -1)
         g_TR, beta_TR = self._gates(self.in_proj_ba(x_TD))
-        rows = _Rows(qkv_TX, self._convolve(qkv_TX, state, span), g_TR, beta_TR)
-        self._append(rows, state, span)
-        if span.prefill:
-            out_TRW = self._prefill_blocks(rows, state, span)
+        new = _Rows(qkv_TX, self._convolve(qkv_TX, rows), g_TR, beta_TR)
+        for span, place in rows.placed():
+            self._append(new, place, span)
+        if rows.prefill:
+            out_TRW = self._prefill_blocks(new, *rows.spans)
         else:
-            out_TRW = self._window_blocks(state, span)
+            out_TRW = self._window_blocks(rows.spans)
         z_TRW = z_TV.reshape(-1, self.num_value_heads, self.value_dim)
         return self.out_proj(self.norm(out_TRW, z_TRW, x_TD.dtype).flatten(1))
 
@@ -85,80 +93,140 @@ class DeltaMixer(nn.Module):
         )
         return g_TR[:num_rows], beta_TR[:num_rows]
 
-    def _convolve(self, qkv_TX: Tensor, state: SequenceState, span: Span) -> Tensor:
+    def _convolve(self, qkv_TX: Tensor, rows: Pass) -> Tensor:
+        """Convolution and SiLU of all rows, each sequence behind what it has in the ring."""
         num_before = self.num_taps - 1
-        ring_EX = state.conv_in_LEX[self.index]
-        if span.start >= num_before:
-            earlier_TX = _read_ring(ring_EX, span.start - num_before, num_before)
-        else:
-            assert span.start == 0, "a sequence begins with its whole first chunk"
-            earlier_TX = ring_EX.new_zeros(num_before, ring_EX.shape[1])
-        return causal_conv_silu(torch.cat([earlier_TX, qkv_TX]), self.conv1d.weight[:, 0])
+        pieces = []
+        for span, place in rows.placed():
+            ring_EX = span.state.conv_in_LEX[self.index]
+            if span.start >= num_before:
+                pieces.append(read_ring(ring_EX, span.start - num_before, num_before))
+            else:
+                assert span.start == 0, "a sequence begins with its whole first chunk"
+                pieces.append(ring_EX.new_zeros(num_before, ring_EX.shape[1]))
+            pieces.append(qkv_TX[place])
+        taps_XW = self.conv1d.weight[:, 0]
+        conv_TX = by_rows(lambda x: causal_conv_silu(x, taps_XW), torch.cat(pieces), num_before)
+        if len(rows.spans) == 1:
+            return conv_TX
+        # Where one sequence's rows meet the next one's there are `num_before` rows of neither.
+        return torch.cat(
+            [
+                conv_TX[place.start + n * num_before : place.stop + n * num_before]
+                for n, (_, place) in enumerate(rows.placed())
+            ]
+        )
 
-    def _append(self, rows: _Rows, state: SequenceState, span: Span) -> None:
-        kept = min(span.num_rows, RING_ROWS)
-        for ring, new in (
-            (state.conv_in_LEX, rows.qkv_TX),
-            (state.conv_out_LEX, rows.conv_TX),
-            (state.decay_LER, rows.g_TR),
-            (state.beta_LER, rows.beta_TR),
+    def _append(self, new: _Rows, place: slice, span: Span) -> None:
+        kept, state = min(span.num_rows, RING_ROWS), span.state
+        for ring, rows in (
+            (state.conv_in_LEX, new.qkv_TX),
+            (state.conv_out_LEX, new.conv_TX),
+            (state.decay_LER, new.g_TR),
+            (state.beta_LER, new.beta_TR),
         ):
-            _write_ring(ring[self.index], span.end - kept, new[-kept:])
+            write_ring(ring[self.index], span.end - kept, rows[place][-kept:])
 
     def _run(
-        self, before_RKW: Tensor, kept: tuple[Tensor, Tensor, Tensor], num_states: int
+        self, before_SRKW: Sequence[Tensor], kept: Sequence[_Kept], num_states: int
     ) -> tuple[Tensor, list[Tensor]]:
-        """Delta rule over rows that begin at a block: outputs [rows, R, W], states as wanted."""
-        num_rows = kept[0].shape[0]
-        filling = (0, 0, 0, -num_rows % FOLD_BLOCK)
-        conv_GCX, g_GCR, beta_GCR = (
-            nn.functional.pad(rows, filling).unflatten(0, (-1, FOLD_BLOCK)) for rows in kept
+        """Delta rule over rows of sequences that each begin at a block.
+
+        All take the same number of blocks. Sequences stand beside each other as more heads do, so
+        that a pass costs the same number of operations for one or for many.
+
+        Args:
+            before_SRKW: state of each sequence before its first block.
+            kept: rows of each sequence.
+            num_states: states wanted, those after the first blocks.
+
+        Returns:
+            outputs [S, G * C, R, W] and the wanted states [S, R, K, W].
+        """
+        conv_SGCX, g_SGCR, beta_SGCR = (
+            torch.stack([_fill_block(rows[part]) for rows in kept]) for part in range(3)
         )
-        q, k, v = conv_GCX.split(self.sizes, -1)
-        keys, values = (self.num_key_heads, self.key_dim), (self.num_value_heads, self.value_dim)
+        q, k, v = (
+            _beside(part.unflatten(-1, (-1, width)))
+            for part, width in zip(
+                conv_SGCX.split(self.sizes, -1),
+                (self.key_dim, self.key_dim, self.value_dim),
+                strict=True,
+            )
+        )
+        before_RKW = before_SRKW[0] if len(kept) == 1 else torch.cat(list(before_SRKW))
         out_GCRW, states = delta_blocks(
-            before_RKW,
-            q.unflatten(-1, keys),
-            k.unflatten(-1, keys),
-            v.unflatten(-1, values),
-            g_GCR,
-            beta_GCR,
-            num_states=num_states,
+            before_RKW, q, k, v, _beside(g_SGCR), _beside(beta_SGCR), num_states=num_states
         )
-        return out_GCRW.flatten(0, 1)[:num_rows], states
+        by_sequence = (len(kept), self.num_value_heads)
+        out_GCSRW = out_GCRW.unflatten(2, by_sequence)
+        out_SGCRW = out_GCSRW.permute(2, 0, 1, 3, 4)
+        return out_SGCRW.flatten(1, 2), [state.unflatten(0, by_sequence) for state in states]
 
-    def _prefill_blocks(self, rows: _Rows, state: SequenceState, span: Span) -> Tensor:
+    def _prefill_blocks(self, new: _Rows, span: Span) -> Tensor:
         assert span.start % FOLD_BLOCK == 0, f"{span.start} is not a fold boundary"
-        before_RKW, whole = state.checkpoint_LRKW[self.index], span.num_rows // FOLD_BLOCK
-        out_TRW, states = self._run(before_RKW, (rows.conv_TX, rows.g_TR, rows.beta_TR), whole)
+        before_RKW = span.state.checkpoint_LRKW[self.index]
+        kept = (new.conv_TX, new.g_TR, new.beta_TR)
+        out_STRW, states = self._run([before_RKW], [kept], span.num_rows // FOLD_BLOCK)
         if states:
-            before_RKW.copy_(states[-1])
-        return out_TRW
+            before_RKW.copy_(states[-1][0])
+        return out_STRW[0, : span.num_rows]
 
-    def _ring(self, state: SequenceState, first: int, end: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _ring(self, state: SequenceState, first: int, end: int) -> _Kept:
         """Convolution outputs, decays and betas of positions `first` to `end`."""
         conv, decay, beta = (
-            _read_ring(ring[self.index], first, end - first)
+            read_ring(ring[self.index], first, end - first)
             for ring in (state.conv_out_LEX, state.decay_LER, state.beta_LER)
         )
         return conv, decay, beta
 
-    def _window_blocks(self, state: SequenceState, span: Span) -> Tensor:
-        first = span.start // FOLD_BLOCK * FOLD_BLOCK
-        crossed = (span.end - 1) // FOLD_BLOCK - span.start // FOLD_BLOCK
-        before_RKW = state.checkpoint_LRKW[self.index]
-        out_TRW, _ = self._run(before_RKW, self._ring(state, first, span.end), crossed)
-        return out_TRW[span.start - first :]
+    def _window_blocks(self, spans: Sequence[Span]) -> Tensor:
+        """Outputs of windows, those that end in the block where they begin apart from the rest."""
+        outputs: list[Tensor | None] = [None] * len(spans)
+        for crossed in (0, 1):
+            group = [n for n, span in enumerate(spans) if _blocks_crossed(span) == crossed]
+            if not group:
+                continue
+            first = [spans[n].start // FOLD_BLOCK * FOLD_BLOCK for n in group]
+            kept = [
+                self._ring(spans[n].state, begin, spans[n].end)
+                for n, begin in zip(group, first, strict=True)
+            ]
+            before = [spans[n].state.checkpoint_LRKW[self.index] for n in group]
+            out_STRW, _ = self._run(before, kept, crossed)
+            for n, begin, out_TRW in zip(group, first, out_STRW, strict=True):
+                outputs[n] = out_TRW[spans[n].start - begin : spans[n].end - begin]
+        found = [out_TRW for out_TRW in outputs if out_TRW is not None]
+        return found[0] if len(found) == 1 else torch.cat(found)
 
-    def fold(self, state: SequenceState, block: int) -> None:
-        """Moves the checkpoint over one whole committed block."""
-        first, before_RKW = block * FOLD_BLOCK, state.checkpoint_LRKW[self.index]
-        rows = self._ring(state, first, first + FOLD_BLOCK)
-        _, states = self._run(before_RKW, rows, 1)
-        before_RKW.copy_(states[0])
+    def fold(self, folds: Sequence[Fold]) -> None:
+        """Moves checkpoints over one whole committed block each."""
+        kept = []
+        for state, block in folds:
+            first = block * FOLD_BLOCK
+            kept.append(self._ring(state, first, first + FOLD_BLOCK))
+        before = [fold.state.checkpoint_LRKW[self.index] for fold in folds]
+        _, states = self._run(before, kept, 1)
+        for before_RKW, after_RKW in zip(before, states[0], strict=True):
+            before_RKW.copy_(after_RKW)
 
 
-def _read_ring(ring_EX: Tensor, first: int, count: int) -> Tensor:
+def _blocks_crossed(span: Span) -> int:
+    return (span.end - 1) // FOLD_BLOCK - span.start // FOLD_BLOCK
+
+
+def _fill_block(rows_T: Tensor) -> Tensor:
+    """[T, X] -> [G, C, X], zeros where no row is."""
+    padded = nn.functional.pad(rows_T, (0, 0, 0, -rows_T.shape[0] % FOLD_BLOCK))
+    return padded.unflatten(0, (-1, FOLD_BLOCK))
+
+
+def _beside(rows_SGCR: Tensor) -> Tensor:
+    """[S, G, C, R, ...] -> [G, C, S * R, ...]: heads of sequence after sequence."""
+    return rows_SGCR.movedim(0, 2).flatten(2, 3)
+
+
+def read_ring(ring_EX: Tensor, first: int, count: int) -> Tensor:
     """Rows of positions `first` and on."""
     start = first % RING_ROWS
     if start + count <= RING_ROWS:
@@ -166,7 +234,7 @@ def _read_ring(ring_EX: Tensor, first: int, count: int) -> Tensor:
     return torch.cat([ring_EX[start:], ring_EX[: start + count - RING_ROWS]])
 
 
-def _write_ring(ring_EX: Tensor, first: int, rows_TX: Tensor) -> None:
+def write_ring(ring_EX: Tensor, first: int, rows_TX: Tensor) -> None:
     """Puts rows at positions `first` and on, at most a ring of them."""
     start, count = first % RING_ROWS, rows_TX.shape[0]
     fitting = min(count, RING_ROWS - start)

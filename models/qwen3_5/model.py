@@ -6,20 +6,24 @@ Parameter names are those of a Hugging Face folder (`model.visual.*`, `model.lan
 Shape legend: T rows, D hidden size, N image tokens, V vocabulary.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from ocria.models.base import (
     PREFILL_CHUNK,
     WINDOW,
+    Fold,
     ImagePatches,
+    Output,
     Prompt,
     SequenceState,
     StateLayout,
+    Window,
 )
 from ocria.models.layers.linear import TiledLinear
-from ocria.models.layers.rope import Rotary
-from ocria.models.layers.span import Span
+from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.decoder import Decoder, prompt_positions
 from ocria.models.qwen3_5.vision import VisionTower
@@ -50,6 +54,7 @@ class Qwen35(nn.Module):
             del self.lm_head.weight
         self.layout = _layout(config)
         self.vocab_size = config.text.vocab_size
+        self.tap_layers: tuple[int, ...] = ()
 
     @torch.inference_mode()
     def prepare(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -74,43 +79,54 @@ class Qwen35(nn.Module):
         return self.model.visual(values_PC, image.grid_h, image.grid_w)
 
     @torch.inference_mode()
-    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Tensor:
-        """Logits [V] after the last prompt token; see `Target.prefill`."""
-        assert state.length == 0, "prefill needs an empty state"
-        decoder, length = self.model.language_model, len(prompt.token_ids)
-        x_TD = decoder.embed_tokens(torch.tensor(prompt.token_ids, device=self.device))
+    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Output:
+        """Reads the next chunk of a prompt; see `Target.prefill`."""
+        decoder, length, start = self.model.language_model, len(prompt.token_ids), state.length
+        assert start % PREFILL_CHUNK == 0 and start < length, "the prompt is read already"
+        end = min(start + PREFILL_CHUNK, length)
+        x_TD = decoder.embed_tokens(torch.tensor(prompt.token_ids[start:end], device=self.device))
         if image_ND is not None:
-            end = prompt.image_start + image_ND.shape[0]
-            x_TD[prompt.image_start : end] = image_ND.to(x_TD.dtype)
+            first = max(prompt.image_start, start)
+            last = min(prompt.image_start + image_ND.shape[0], end)
+            if first < last:
+                image_TD = image_ND[first - prompt.image_start : last - prompt.image_start]
+                x_TD[first - start : last - start] = image_TD.to(x_TD.dtype)
         positions = prompt_positions(length, prompt.image_start, prompt.grid_h, prompt.grid_w)
         state.rope_delta = int(positions.max()) + 1 - length
-        rotary = decoder.rotary(positions.to(self.device))
-        hidden_TD = x_TD
-        for start in range(0, length, PREFILL_CHUNK):
-            rows = slice(start, start + PREFILL_CHUNK)
-            angles = Rotary(rotary.cos_TF[rows], rotary.sin_TF[rows])
-            num_rows = min(PREFILL_CHUNK, length - start)
-            hidden_TD = decoder(x_TD[rows], state, Span(start, num_rows, angles, prefill=True))
-        return self.lm_head(hidden_TD[-1:])[0]
+        rotary = decoder.rotary(positions[:, start:end].to(self.device))
+        span = Span(state, start, end - start)
+        hidden_TD, taps = decoder.tapped(x_TD, Pass((span,), rotary, prefill=True), self.tap_layers)
+        num_read = 1 if end == length else 0
+        return Output(self.lm_head(hidden_TD[-1:])[:num_read], _stacked(taps))
 
     @torch.inference_mode()
-    def verify(self, state: SequenceState, token_ids: list[int]) -> Tensor:
-        """Logits [T, V]; see `Target.verify`."""
-        num_rows = len(token_ids)
-        assert 1 <= num_rows <= WINDOW, f"a window has 1 to {WINDOW} rows, not {num_rows}"
+    def verify(self, windows: Sequence[Window]) -> Output:
+        """Runs all windows' rows; see `Target.verify`."""
+        token_ids: list[int] = []
+        positions: list[int] = []
+        spans = []
+        for state, ids in windows:
+            assert 1 <= len(ids) <= WINDOW, f"a window has 1 to {WINDOW} rows, not {len(ids)}"
+            first = state.length + state.rope_delta
+            token_ids += ids
+            positions += range(first, first + len(ids))
+            spans.append(Span(state, state.length, len(ids)))
         decoder = self.model.language_model
-        ids_T = torch.tensor(token_ids, device=self.device)
-        first = state.length + state.rope_delta
-        positions_T = torch.arange(first, first + num_rows, device=self.device)
+        positions_T = torch.tensor(positions, device=self.device)
         rotary = decoder.rotary(positions_T.expand(3, -1))
-        span = Span(state.length, num_rows, rotary, prefill=False)
-        hidden_TD = decoder(decoder.embed_tokens(ids_T), state, span)
-        return self.lm_head(hidden_TD)
+        x_TD = decoder.embed_tokens(torch.tensor(token_ids, device=self.device))
+        rows = Pass(tuple(spans), rotary, prefill=False)
+        hidden_TD, taps = decoder.tapped(x_TD, rows, self.tap_layers)
+        return Output(self.lm_head(hidden_TD), _stacked(taps))
 
     @torch.inference_mode()
-    def fold(self, state: SequenceState, block: int) -> None:
+    def fold(self, folds: Sequence[Fold]) -> None:
         """See `Target.fold`."""
-        self.model.language_model.fold(state, block)
+        self.model.language_model.fold(folds)
+
+
+def _stacked(taps: list[Tensor]) -> Tensor | None:
+    return torch.stack(taps, 1) if taps else None
 
 
 def _layout(config: Qwen35Config) -> StateLayout:

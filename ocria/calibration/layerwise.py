@@ -12,7 +12,7 @@ from ocria.calibration.passages import Passage
 from ocria.engine.state import StatePool
 from ocria.models.base import PREFILL_CHUNK
 from ocria.models.layers.rope import Rotary
-from ocria.models.layers.span import Span
+from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.decoder import prompt_positions
 from ocria.models.qwen3_5.model import Qwen35
 
@@ -82,8 +82,9 @@ class LayerRunner:
         for start in range(0, x_TD.shape[0], PREFILL_CHUNK):
             rows = slice(start, start + PREFILL_CHUNK)
             angles = Rotary(rotary.cos_TF[rows], rotary.sin_TF[rows])
-            span = Span(start, min(PREFILL_CHUNK, x_TD.shape[0] - start), angles, prefill=True)
-            after.append(self._decoder.layers[layer](x_TD[rows], state, span))
+            span = Span(state, start, min(PREFILL_CHUNK, x_TD.shape[0] - start))
+            chunk = Pass((span,), angles, prefill=True)
+            after.append(self._decoder.layers[layer](x_TD[rows], chunk))
         self._pool.release(slot)
         return torch.cat(after)
 

@@ -15,7 +15,7 @@ from ocria.engine import Engine, EngineConfig, Request
 from ocria.engine.state import StatePool
 from ocria.models.base import PREFILL_CHUNK, WINDOW, ImagePatches, Prompt
 from ocria.models.layers.rope import Rotary
-from ocria.models.layers.span import Span
+from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.decoder import prompt_positions
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.registry import LoadedModel
@@ -90,7 +90,8 @@ class Forcing:
             rows = slice(start, start + PREFILL_CHUNK)
             angles = Rotary(rotary.cos_TF[rows], rotary.sin_TF[rows])
             num_rows = min(PREFILL_CHUNK, len(ids) - start)
-            hidden.append(decoder(x_TD[rows], state, Span(start, num_rows, angles, prefill=True)))
+            span = Span(state, start, num_rows)
+            hidden.append(decoder(x_TD[rows], Pass((span,), angles, prefill=True)))
         self._pool.release(slot)
         return torch.cat(hidden)[len(prompt.token_ids) - 1 :]
 

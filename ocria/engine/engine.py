@@ -5,19 +5,19 @@ Knows token ids, patches and states; not PDFs, files, prompts' wording, Markdown
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ocria.engine.loop_guard import LoopGuard
-from ocria.engine.request import Request, Result, Running
+from ocria.engine.memory import is_out_of_memory
+from ocria.engine.request import Outcome, Request, Result, Running
 from ocria.engine.scheduler import Scheduler
-from ocria.engine.speculative import verify_greedy
+from ocria.engine.speculative import Draft, Judged, TapDrafter, Verdict, verify
 from ocria.engine.state import StatePool
 from ocria.errors import DeviceError, PageError
-from ocria.models.base import WINDOW, Target
+from ocria.models.base import PREFILL_CHUNK, WINDOW, Target, Window
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,7 +29,8 @@ class EngineConfig:
         forbidden_ids: tokens that are never chosen.
         max_positions: longest prompt and output together.
         num_slots: sequences held at once.
-        window: rows of a verify pass: the last token and up to `window` - 1 proposals.
+        window: rows of a sequence in a verify pass: its last token and `window` - 1 proposals.
+        chunks_per_step: prompt chunks that are read between two verify passes at most.
     """
 
     stop_ids: frozenset[int]
@@ -37,13 +38,15 @@ class EngineConfig:
     max_positions: int
     num_slots: int = 1
     window: int = 16
+    chunks_per_step: int = 8
 
     def __post_init__(self) -> None:
         assert 1 <= self.window <= WINDOW, f"window must be 1 to {WINDOW}, not {self.window}"
+        assert self.num_slots >= 1 and self.chunks_per_step >= 1
 
 
 class Engine:
-    """Decodes requests greedily on one target; the result does not depend on proposals."""
+    """Decodes requests on one target; a result depends on neither proposals nor company."""
 
     def __init__(self, target: Target, config: EngineConfig) -> None:
         self._target = target
@@ -51,28 +54,54 @@ class Engine:
         self._pool = StatePool(
             target, num_slots=config.num_slots, max_positions=config.max_positions
         )
-        self._scheduler = Scheduler(self._pool)
-        self._guards: dict[int, LoopGuard] = {}
+        self._scheduler = Scheduler(self._pool, chunks_per_step=config.chunks_per_step)
         self._next_ticket = 0
         forbidden = torch.tensor(sorted(config.forbidden_ids), dtype=torch.long)
         self._forbidden = forbidden.to(target.device)
 
+    @property
+    def num_slots(self) -> int:
+        """Sequences that fit now: fewer than asked for once memory ran out."""
+        return self._pool.num_slots
+
+    @property
+    def num_requests(self) -> int:
+        """Requests that wait or run."""
+        return self._scheduler.num_waiting + self._scheduler.num_running
+
     def submit(self, request: Request) -> int:
-        """Queues a request; its ticket."""
+        """Queues a request; its ticket.
+
+        Raises:
+            DeviceError: the prompt and the token limit do not fit a slot.
+        """
+        length = len(request.prompt.token_ids)
+        if length + request.max_tokens + WINDOW > self._pool.max_positions:
+            raise DeviceError("the page and its token limit do not fit the engine's positions")
         ticket = self._next_ticket
         self._next_ticket += 1
         self._scheduler.add(ticket, request)
         return ticket
 
+    def cancel(self, ticket: int) -> bool:
+        """Forgets a request that is not finished; whether there was one."""
+        return self._scheduler.cancel(ticket)
+
     def run(self, request: Request) -> Result:
-        """Decodes one request to its end, stepping whatever else is queued along."""
+        """Decodes one request to its end, stepping whatever else is queued along.
+
+        Raises:
+            PageError: it could not be decoded.
+        """
         ticket = self.submit(request)
-        for finished, result in self.stream():
+        for finished, outcome in self.stream():
             if finished == ticket:
-                return result
+                if isinstance(outcome, PageError):
+                    raise outcome
+                return outcome
         raise AssertionError("the engine went idle before the request finished")
 
-    def stream(self) -> Iterator[tuple[int, Result]]:
+    def stream(self) -> Iterator[tuple[int, Outcome]]:
         """Steps until idle; tickets and results as they finish."""
         while not self._scheduler.is_idle:
             yield from self.step()
@@ -80,67 +109,112 @@ class Engine:
     def close(self) -> None:
         """Forgets all requests."""
         self._scheduler.cancel_all()
-        self._guards.clear()
 
-    def step(self) -> list[tuple[int, Result]]:
-        """One round: prefill what was admitted, one verify pass for each running sequence."""
-        for ticket, running in self._scheduler.admit():
-            self._guards[ticket] = LoopGuard()
-            self._prefill(ticket, running)
-        for ticket, running in self._scheduler.running.items():
-            if running.finish is None:
-                self._verify(ticket, running)
-        done = [t for t, running in self._scheduler.running.items() if running.finish is not None]
-        return [(ticket, self._finish(ticket)) for ticket in done]
+    def step(self) -> list[tuple[int, Outcome]]:
+        """One round: some chunks of prompts, one verify pass over everybody who is read."""
+        self._scheduler.admit()
+        if not self._fits(self._advance):
+            self._make_room()
+        return [(running.ticket, running.outcome()) for running in self._scheduler.take_done()]
 
-    def _prefill(self, ticket: int, running: Running) -> None:
-        request, started = running.request, time.perf_counter()
-        image_ND = None if request.image is None else self._target.encode_image(request.image)
-        seen = time.perf_counter()
-        prompt = request.prompt
-        if len(prompt.token_ids) + request.max_tokens + WINDOW > self._pool.max_positions:
-            raise DeviceError("the page and its token limit do not fit the engine's positions")
-        if request.drafter is not None:
-            request.drafter.prepare(prompt.token_ids)
-        logits_V = self._target.prefill(running.state, prompt, image_ND)
-        self._pool.commit_prompt(running.state, len(prompt.token_ids))
-        self._emit(ticket, running, self._allowed(logits_V[None]), ())
-        running.vision_s, running.prefill_s = seen - started, time.perf_counter() - seen
+    def _advance(self) -> None:
+        for running in self._scheduler.to_prefill():
+            self._prefill(running)
+        if verifying := self._scheduler.to_verify():
+            self._verify(verifying)
 
-    def _verify(self, ticket: int, running: Running) -> None:
+    @staticmethod
+    def _fits(work: Callable[[], None]) -> bool:
+        """Does the work; false if memory ran out. What the work held is free by then."""
+        try:
+            work()
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            return False
+        return True
+
+    def _prefill(self, running: Running) -> None:
+        """Reads one chunk of a prompt; the last one chooses the page's first token."""
+        request, state, started = running.request, running.state, time.perf_counter()
+        if state.length == 0:
+            if request.image is not None:
+                running.image_ND = self._target.encode_image(request.image)
+                running.vision_s = time.perf_counter() - started
+            if request.drafter is not None:
+                request.drafter.prepare(request.prompt)
         started = time.perf_counter()
-        proposals = self._propose(running)
-        logits_TV = self._target.verify(running.state, [running.token_ids[-1], *proposals])
-        running.steps += 1
-        kept = self._emit(ticket, running, self._allowed(logits_TV), proposals)
-        self._pool.commit(running.state, kept)
-        running.decode_s += time.perf_counter() - started
+        output = self._target.prefill(state, request.prompt, running.image_ND)
+        unread = len(request.prompt.token_ids) - state.length
+        num_rows = min(PREFILL_CHUNK, unread)
+        self._pool.commit_prompt(state, num_rows)
+        self._hand_over(running, output.taps_TLD, slice(0, num_rows))
+        if running.is_read:
+            running.image_ND = None
+            sure = Judged(Draft(), request.sampling, 0)
+            self._emit(running, *verify(self._allowed(output.logits_TV), [sure]), is_first=True)
+        running.prefill_s += time.perf_counter() - started
 
-    def _propose(self, running: Running) -> tuple[int, ...]:
+    def _verify(self, verifying: Sequence[Running]) -> None:
+        """One target pass: everybody's last token and proposals; what is right becomes real."""
+        started = time.perf_counter()
+        drafts = [self._propose(running) for running in verifying]
+        output = self._target.verify(
+            [
+                Window(running.state, (running.token_ids[-1], *draft.token_ids))
+                for running, draft in zip(verifying, drafts, strict=True)
+            ]
+        )
+        judged = [
+            Judged(draft, running.request.sampling, len(running.token_ids))
+            for running, draft in zip(verifying, drafts, strict=True)
+        ]
+        verdicts = verify(self._allowed(output.logits_TV), judged)
+        self._pool.commit(
+            (running.state, len(verdict.token_ids))
+            for running, verdict in zip(verifying, verdicts, strict=True)
+        )
+        first = 0
+        for running, draft, verdict in zip(verifying, drafts, verdicts, strict=True):
+            real = slice(first, first + len(verdict.token_ids))
+            self._hand_over(running, output.taps_TLD, real)
+            self._emit(running, verdict)
+            first += 1 + len(draft.token_ids)
+        share_s = (time.perf_counter() - started) / len(verifying)
+        for running in verifying:
+            running.steps += 1
+            running.decode_s += share_s
+
+    def _propose(self, running: Running) -> Draft:
         request = running.request
         wanted = min(self._config.window - 1, request.max_tokens - len(running.token_ids) - 1)
         if request.drafter is None or wanted < 1:
-            return ()
-        proposals = request.drafter.propose(tuple(running.token_ids), wanted)
+            return Draft()
         # A drafter is never trusted: it gets a copy of what was emitted, and what the vocabulary
         # does not hold ends its proposal.
-        usable = []
-        for token in proposals[:wanted]:
-            if not 0 <= token < self._target.vocab_size or token in self._config.forbidden_ids:
-                break
-            usable.append(token)
-        return tuple(usable)
+        proposal = request.drafter.propose(tuple(running.token_ids), wanted)
+        draft = proposal if isinstance(proposal, Draft) else Draft(tuple(proposal[:wanted]))
+        return draft.first(min(wanted, self._num_usable(draft)))
+
+    def _num_usable(self, draft: Draft) -> int:
+        for place, token in enumerate(draft.token_ids):
+            known = 0 <= token < self._target.vocab_size
+            if not known or token in self._config.forbidden_ids or not draft.explains(place):
+                return place
+        return len(draft.token_ids)
 
     def _allowed(self, logits_TV: Tensor) -> Tensor:
         return logits_TV.index_fill(-1, self._forbidden, -torch.inf)
 
-    def _emit(
-        self, ticket: int, running: Running, logits_TV: Tensor, proposals: tuple[int, ...]
-    ) -> int:
-        """Judges a window and appends what it emits; how many of its rows became real."""
-        verdict = verify_greedy(logits_TV, proposals)
+    def _hand_over(self, running: Running, taps_TLD: Tensor | None, real: slice) -> None:
+        if taps_TLD is not None and isinstance(running.request.drafter, TapDrafter):
+            running.request.drafter.tap(taps_TLD[real])
+
+    def _emit(self, running: Running, verdict: Verdict, *, is_first: bool = False) -> None:
+        """Appends what a pass emits, up to a stop token, the limit or a loop."""
         if any(math.isnan(logprob) for logprob in verdict.logprobs):
-            raise PageError("decode_failed", "the model's output is not a number")
+            running.error = PageError("decode_failed", "the model's output is not a number")
+            return
         emitted = len(verdict.token_ids)
         for index, token in enumerate(verdict.token_ids):
             if token in self._config.stop_ids:
@@ -149,35 +223,27 @@ class Engine:
             if len(running.token_ids) + index == running.request.max_tokens:
                 running.finish, emitted = "length", index
                 break
-        running.token_ids += verdict.token_ids[:emitted]
+        kept = verdict.token_ids[:emitted]
+        running.token_ids += kept
         running.logprobs += verdict.logprobs[:emitted]
-        running.accepted.append(emitted)
+        if not is_first:
+            running.accepted.append(emitted)
         if running.request.drafter is not None:
             num_accepted = min(emitted, len(verdict.token_ids) - 1)
-            running.request.drafter.observe(tuple(verdict.token_ids[:emitted]), num_accepted)
-        self._cut_loop(ticket, running, verdict.token_ids[:emitted])
-        return len(verdict.token_ids)
-
-    def _cut_loop(self, ticket: int, running: Running, emitted: list[int]) -> None:
-        loop = self._guards[ticket].observe(emitted)
+            running.request.drafter.observe(tuple(kept), num_accepted)
+        loop = running.guard.observe(kept)
         if loop is not None:
             del running.token_ids[loop.start :], running.logprobs[loop.start :]
             running.finish = "loop"
 
-    def _finish(self, ticket: int) -> Result:
-        running = self._scheduler.finish(ticket)
-        del self._guards[ticket]
-        histogram = [0] * (max(running.accepted[1:], default=0) + 1)
-        for emitted in running.accepted[1:]:
-            histogram[emitted] += 1
-        assert running.finish is not None, "only finished requests leave"
-        return Result(
-            token_ids=tuple(running.token_ids),
-            logprobs=tuple(running.logprobs),
-            finish=running.finish,
-            steps=running.steps,
-            accepted=tuple(histogram),
-            vision_s=running.vision_s,
-            prefill_s=running.prefill_s,
-            decode_s=running.decode_s,
-        )
+    def _make_room(self) -> None:
+        """Memory ran out: begin again with half the slots; alone, a page fails.
+
+        Beginning again gives the same bytes: nothing of a page depends on its company.
+        """
+        if self._pool.num_slots == 1:
+            message = "the page does not fit in memory; try a lower --dpi or --max-tokens"
+            self._scheduler.fail_all(PageError("out_of_memory", message))
+            return
+        self._scheduler.send_back()
+        self._pool.resize(self._pool.num_slots // 2)

@@ -5,6 +5,7 @@ when it is at least two copies of a period and, beyond them, `WASTE_TOKENS` more
 period predicts. Leader dots, rules and short equal rows stay below that.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,33 +23,33 @@ class Loop(NamedTuple):
 class LoopGuard:
     """Watches one sequence token by token.
 
-    For each period p it keeps how many of the last tokens equal the one p places before: one
-    comparison a period and token, whatever the length of the page.
+    For each period p it keeps how many of the last tokens equal the one p places before. Only
+    periods at which the newest token stood before can go on, so a token costs as many operations as
+    it has copies among the last `max_period`.
     """
 
     def __init__(self, *, waste_tokens: int = WASTE_TOKENS, max_period: int = MAX_PERIOD) -> None:
-        self._waste = waste_tokens
-        self._runs = [0] * (max_period + 1)
-        self._tokens: list[int] = []
+        self._waste, self._max_period = waste_tokens, max_period
+        self._runs: dict[int, int] = {}
+        self._places: dict[int, deque[int]] = {}
+        self._num_tokens = 0
 
     def observe(self, tokens: Sequence[int]) -> Loop | None:
         """Adds emitted tokens; the loop that they complete, if any."""
         for token in tokens:
-            self._tokens.append(token)
-            period = self._extend_runs()
+            period = self._extend_runs(token)
             if period is not None:
                 # The first copy is text; everything the period predicts behind it goes.
-                return Loop(len(self._tokens) - self._runs[period], period)
+                return Loop(self._num_tokens - self._runs[period], period)
         return None
 
-    def _extend_runs(self) -> int | None:
-        tokens, last = self._tokens, len(self._tokens) - 1
-        newest, found = tokens[last], None
-        for period in range(1, min(len(self._runs) - 1, last) + 1):
-            if tokens[last - period] == newest:
-                self._runs[period] += 1
-                if found is None and self._runs[period] >= period + self._waste:
-                    found = period
-            else:
-                self._runs[period] = 0
-        return found
+    def _extend_runs(self, token: int) -> int | None:
+        here = self._num_tokens
+        self._num_tokens += 1
+        places = self._places.setdefault(token, deque())
+        while places and here - places[0] > self._max_period:
+            places.popleft()
+        self._runs = {here - place: self._runs.get(here - place, 0) + 1 for place in places}
+        places.append(here)
+        loops = [period for period, run in self._runs.items() if run >= period + self._waste]
+        return min(loops, default=None)

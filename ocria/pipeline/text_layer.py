@@ -8,6 +8,7 @@ verifies every token on the picture, so that costs speed alone.
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from ocria.models.base import Prompt
 from ocria.output.frame import LAST_COORDINATE
 from ocria.pipeline.block_habits import EDGES, BlockHabits
 from ocria.pipeline.layer_pointer import LayerPointer
@@ -39,7 +40,7 @@ class TextLayerDrafter:
         self._stream, self._tokenizer, self._markup = stream, tokenizer, markup
         self._begin()
 
-    def prepare(self, prompt: Sequence[int]) -> None:
+    def prepare(self, prompt: Prompt) -> None:
         """Begins the page at the layer's start."""
         self._begin()
 

@@ -3,6 +3,8 @@
 import random
 from collections.abc import Sequence
 
+from ocria.models.base import Prompt
+
 
 class Constant:
     """Proposes one token for ever, and counts its calls."""
@@ -11,7 +13,7 @@ class Constant:
         self._token = token
         self.num_calls = 0
 
-    def prepare(self, prompt: Sequence[int]) -> None:
+    def prepare(self, prompt: Prompt) -> None:
         pass
 
     def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
@@ -31,8 +33,8 @@ class Oracle:
         self.prompts: list[tuple[int, ...]] = []
         self.heard: list[tuple[tuple[int, ...], int]] = []
 
-    def prepare(self, prompt: Sequence[int]) -> None:
-        self.prompts.append(tuple(prompt))
+    def prepare(self, prompt: Prompt) -> None:
+        self.prompts.append(prompt.token_ids)
 
     def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
         ahead = self._truth[len(emitted) : len(emitted) + most]

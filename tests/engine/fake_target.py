@@ -1,9 +1,20 @@
 """A target without weights: its logits are a fixed random function of the last few tokens."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from ocria.models.base import ImagePatches, Prompt, SequenceState, StateLayout
+from ocria.models.base import (
+    PREFILL_CHUNK,
+    Fold,
+    ImagePatches,
+    Output,
+    Prompt,
+    SequenceState,
+    StateLayout,
+    Window,
+)
 
 STOP = 1
 
@@ -24,23 +35,36 @@ class FakeTarget:
         self._prompt_length = 0
         self.num_passes = 0
         self.folded: list[int] = []
+        self.pass_sizes: list[list[int]] = []
+        self.tap_layers: tuple[int, ...] = ()
 
     def encode_image(self, image: ImagePatches) -> Tensor:
         return torch.zeros(image.grid_h * image.grid_w // 4, 1)
 
-    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Tensor:
+    def prefill(self, state: SequenceState, prompt: Prompt, image_ND: Tensor | None) -> Output:
         self._prompt_length = len(prompt.token_ids)
-        return self._append(state, 0, list(prompt.token_ids))[-1]
+        chunk = prompt.token_ids[state.length : state.length + PREFILL_CHUNK]
+        logits_TV = self._append(state, chunk)
+        is_last = state.length + len(chunk) == len(prompt.token_ids)
+        return Output(logits_TV[-1:] if is_last else logits_TV[:0], self._taps(chunk))
 
-    def verify(self, state: SequenceState, token_ids: list[int]) -> Tensor:
+    def verify(self, windows: Sequence[Window]) -> Output:
         self.num_passes += 1
-        return self._append(state, state.length, token_ids)
+        self.pass_sizes.append([len(token_ids) for _, token_ids in windows])
+        logits_TV = torch.cat([self._append(*window) for window in windows])
+        return Output(logits_TV, self._taps([i for _, ids in windows for i in ids]))
 
-    def fold(self, state: SequenceState, block: int) -> None:
-        self.folded.append(block)
+    def fold(self, folds: Sequence[Fold]) -> None:
+        self.folded += [fold.block for fold in folds]
 
-    def _append(self, state: SequenceState, start: int, token_ids: list[int]) -> Tensor:
-        end = start + len(token_ids)
+    def _taps(self, token_ids: Sequence[int]) -> Tensor | None:
+        """As hidden rows, the tokens themselves."""
+        if not self.tap_layers:
+            return None
+        return torch.tensor(token_ids).float().view(-1, 1, 1).repeat(1, len(self.tap_layers), 1)
+
+    def _append(self, state: SequenceState, token_ids: Sequence[int]) -> Tensor:
+        start, end = state.length, state.length + len(token_ids)
         state.keys_LJSD[0, 0, start:end, 0] = torch.tensor(token_ids, dtype=torch.float32)
         seen = state.keys_LJSD[0, 0, :end, 0].long().tolist()
         return torch.stack([self._logits(seen[: row + 1]) for row in range(start, end)])

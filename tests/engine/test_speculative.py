@@ -37,7 +37,7 @@ def source(drafter: Drafter, *, name: str = "x", call_cost: float = 0.001) -> So
 
 def heard(drafter: NgramDrafter, *pages: Sequence[int]) -> NgramDrafter:
     for page in pages:
-        drafter.prepare(())
+        drafter.prepare(Prompt(()))
         drafter.observe(page, 0)
     return drafter
 
@@ -122,7 +122,7 @@ def test_a_document_of_equal_pages_is_drafted_from_its_first() -> None:
 
 def replay(drafter: AutoDrafter, truth: Sequence[int], cost: PassCost, window: int) -> float:
     """What decoding `truth` costs in passes of one row, calls left out."""
-    drafter.prepare(())
+    drafter.prepare(Prompt(()))
     drafter.observe(truth[:1], 0)
     done, spent = 1, 0.0
     while done < len(truth):
@@ -145,7 +145,7 @@ class Trickster:
         self._call_cost = call_cost
         self.spent = 0.0
 
-    def prepare(self, prompt: Sequence[int]) -> None:
+    def prepare(self, prompt: Prompt) -> None:
         pass
 
     def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:

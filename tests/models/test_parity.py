@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ocria.engine.state import StatePool
-from ocria.models.base import ImagePatches, Prompt, SequenceState
+from ocria.models.base import ImagePatches, Prompt, SequenceState, Window
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.registry import load
@@ -153,11 +153,10 @@ def check_parity(reference: Any, ours: Qwen35, image: ImagePatches, token: int) 
 
     pool = StatePool(ours, num_slots=1, max_positions=512)
     _, state = pool.acquire()
-    found = [ours.prefill(state, prompt, ours.encode_image(image))]
-    pool.commit_prompt(state, len(prompt.token_ids))
+    found = [pool.read(state, prompt, ours.encode_image(image))]
     for token_id in text:
-        found.append(ours.verify(state, [token_id])[0])
-        pool.commit(state, 1)
+        found.append(ours.verify([Window(state, [token_id])]).logits_TV[0])
+        pool.commit([(state, 1)])
     start = len(prompt.token_ids) - 1
     for step, logits in enumerate(found):
         assert relative_error(logits, expected[start + step]) < 1e-4, f"after {step} tokens"
@@ -174,12 +173,10 @@ def test_logits_of_random_models(variant: str, tied: bool) -> None:
 def greedy(ours: Qwen35, prompt: Prompt, image: ImagePatches, num_tokens: int) -> list[int]:
     pool = StatePool(ours, num_slots=1, max_positions=1024)
     _, state = pool.acquire()
-    best = int(ours.prefill(state, prompt, ours.encode_image(image)).argmax())
-    pool.commit_prompt(state, len(prompt.token_ids))
-    emitted = [best]
+    emitted = [int(pool.read(state, prompt, ours.encode_image(image)).argmax())]
     while len(emitted) < num_tokens:
-        emitted.append(int(ours.verify(state, [emitted[-1]])[0].argmax()))
-        pool.commit(state, 1)
+        emitted.append(int(ours.verify([Window(state, emitted[-1:])]).logits_TV[0].argmax()))
+        pool.commit([(state, 1)])
     return emitted
 
 
@@ -225,8 +222,8 @@ def run_windows(
     found, place = [], 0
     for rows, kept in cuts:
         window = text[place : place + kept] + [(7 * n) % 190 for n in range(rows - kept)]
-        found += list(ours.verify(state, window)[:kept])
-        pool.commit(state, kept)
+        found += list(ours.verify([Window(state, window)]).logits_TV[:kept])
+        pool.commit([(state, kept)])
         place += kept
     return found
 
@@ -254,8 +251,7 @@ def test_a_token_has_the_same_bits_in_every_window(
     results = []
     for cuts in ([(1, 1)] * len(text), windows(len(text), seed)):
         _, state = pool.acquire()
-        ours.prefill(state, prompt, ours.encode_image(image))
-        pool.commit_prompt(state, len(prompt.token_ids))
+        pool.read(state, prompt, ours.encode_image(image))
         results.append((run_windows(ours, state, pool, text, cuts), state))
     (plain, plain_state), (drafted, drafted_state) = results
     different = [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from ocria.models.base import Prompt
 from ocria.output.frame import LAST_COORDINATE
 from ocria.pipeline.layer_stream import fold, layer_stream
 from ocria.pipeline.markup_ids import markup_ids
@@ -94,7 +95,7 @@ def passes(tokenizer: Tokenizer, layer: Sequence[TextLine], truth: str, window: 
     """Tokens a pass on a target that writes `truth`."""
     ids = tokenizer.encode(truth)
     subject = drafter(tokenizer, layer)
-    subject.prepare(())
+    subject.prepare(Prompt(()))
     subject.observe(ids[:1], 0)
     done, steps = 1, 0
     while done < len(ids):
@@ -117,7 +118,7 @@ def block(name: str, x0: float, y0: float, x1: float, y1: float) -> str:
 def next_text(tokenizer: Tokenizer, layer: Sequence[TextLine], written: str, most: int = 12) -> str:
     ids = tokenizer.encode(written)
     subject = drafter(tokenizer, layer)
-    subject.prepare(())
+    subject.prepare(Prompt(()))
     subject.observe(ids, 0)
     return tokenizer.spell(subject.propose(ids, most)).text
 
@@ -325,7 +326,7 @@ def test_nothing_that_is_written_upsets_it(
 ) -> None:
     tokenizer = markup if has_markup else markdown
     subject = drafter(tokenizer, layer)
-    subject.prepare(())
+    subject.prepare(Prompt(()))
     for start in range(0, len(ids), 3):
         proposed = subject.propose(ids[:start], most)
         assert len(proposed) <= most

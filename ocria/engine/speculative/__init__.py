@@ -1,17 +1,22 @@
 """Speculative decoding: a drafter proposes, one verify loop decides."""
 
 from ocria.engine.speculative.auto import AutoDrafter, Source
-from ocria.engine.speculative.drafter import Drafter
+from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
 from ocria.engine.speculative.ngram import NgramDrafter
 from ocria.engine.speculative.pass_cost import PassCost
-from ocria.engine.speculative.verifier import Verdict, verify_greedy
+from ocria.engine.speculative.sampling import Sampling
+from ocria.engine.speculative.verifier import Judged, Verdict, verify
 
 __all__ = [
     "AutoDrafter",
+    "Draft",
     "Drafter",
+    "Judged",
     "NgramDrafter",
     "PassCost",
+    "Sampling",
     "Source",
+    "TapDrafter",
     "Verdict",
-    "verify_greedy",
+    "verify",
 ]

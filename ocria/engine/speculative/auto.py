@@ -13,8 +13,9 @@ holds whatever a source does, so the first may hope.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ocria.engine.speculative.drafter import Drafter
+from ocria.engine.speculative.drafter import Draft, Drafter
 from ocria.engine.speculative.pass_cost import PassCost
+from ocria.models.base import Prompt
 
 GRANT = 0.5
 """Passes of one row that a page may lose at its start: enough for one try of 16 rows on a CPU
@@ -92,7 +93,7 @@ class AutoDrafter:
         best = max(self._sources, key=lambda source: source.num_accepted, default=None)
         return best.name if best is not None and best.num_accepted else "none"
 
-    def prepare(self, prompt: Sequence[int]) -> None:
+    def prepare(self, prompt: Prompt) -> None:
         """Begins a page with a new grant."""
         self._credit, self._followed, self._last = GRANT, None, None
         for source in self._sources:
@@ -126,7 +127,10 @@ class AutoDrafter:
             self._credit -= source.call_cost
             # What goes on from a proposal that was right so far is no first token.
             source.is_fresh = not source.expected
-            source.expected = tuple(source.drafter.propose(emitted, most))[:most]
+            proposal = source.drafter.propose(emitted, most)
+            # Held over several passes, a random proposal counts as a sure one.
+            sure = proposal.token_ids if isinstance(proposal, Draft) else proposal
+            source.expected = tuple(sure[:most])
 
     def _best_depth(self, source: Source, available: int) -> tuple[int, float]:
         """Depth with the most tokens expected for a pass's cost that the credit covers."""

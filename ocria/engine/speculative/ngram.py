@@ -8,6 +8,8 @@ token is O(1); so is a lookup.
 from collections import deque
 from collections.abc import Sequence
 
+from ocria.models.base import Prompt
+
 ORDERS = (4, 2)
 """Lengths of the indexed runs, the one to try first in front."""
 _PLACES = 8
@@ -33,7 +35,7 @@ class NgramDrafter:
         self._tokens: list[int] = []
         self._indexes: dict[int, _Index] = {order: {} for order in ORDERS}
 
-    def prepare(self, prompt: Sequence[int]) -> None:
+    def prepare(self, prompt: Prompt) -> None:
         """Begins a page; what earlier ones said stays known."""
         self._add((_PAGE_BREAK,))
 

@@ -1,4 +1,4 @@
-"""Accepts the longest proposed prefix that plain greedy decoding would have written itself."""
+"""Accepts the longest proposed prefix that the target, decoding plainly, could have written."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,31 +6,65 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ocria.engine.speculative.drafter import Draft
+from ocria.engine.speculative.sampling import Sampling, sample_window
+
+
+class Judged(NamedTuple):
+    """A window to be judged.
+
+    Attributes:
+        draft: the window's tokens but the first, which was chosen before.
+        sampling: how to draw; None takes the most probable token.
+        position: number of tokens that the page has before this window's first emission.
+    """
+
+    draft: Draft
+    sampling: Sampling | None
+    position: int
+
 
 class Verdict(NamedTuple):
-    """What one target pass emits.
+    """What one target pass emits for one sequence.
 
     Attributes:
         token_ids: accepted proposals, then the target's own next token: at least one.
-        logprobs: natural log of their probabilities.
+        logprobs: natural log of their probabilities, before temperature and top-p.
     """
 
     token_ids: list[int]
     logprobs: list[float]
 
 
-def verify_greedy(logits_TV: Tensor, proposals: Sequence[int]) -> Verdict:
-    """Judges T - 1 proposals by the logits of a window of T rows.
+def verify(logits_TV: Tensor, windows: Sequence[Judged]) -> list[Verdict]:
+    """Judges the windows of a pass.
 
     Args:
-        logits_TV: row i is what the target says after the window's token i, forbidden tokens at
-            minus infinity. Token 0 is the last chosen token, the others are the proposals.
-        proposals: T - 1 token ids.
+        logits_TV: row i is what the target says after row i of the pass, forbidden tokens at
+            minus infinity; window behind window, each one row longer than its draft.
+        windows: in the order of their rows.
     """
-    best_T = logits_TV.argmax(-1).tolist()
+    # The softmax of a row takes one core whatever the rows: its bits do not depend on their number.
+    logprobs_TV = logits_TV.to(torch.promote_types(logits_TV.dtype, torch.float32)).log_softmax(-1)
+    best_T = logits_TV.argmax(-1)
+    best_logprobs = logprobs_TV.gather(-1, best_T[:, None])[:, 0].tolist()
+    best, first, verdicts = best_T.tolist(), 0, []
+    for draft, sampling, position in windows:
+        end = first + len(draft.token_ids) + 1
+        if sampling is None:
+            emitted = _greedy_prefix(best[first:end], draft.token_ids)
+            verdicts.append(Verdict(emitted, best_logprobs[first : first + len(emitted)]))
+        else:
+            emitted = sample_window(logits_TV[first:end], draft, sampling, position)
+            rows = torch.arange(first, first + len(emitted), device=logits_TV.device)
+            picked = torch.tensor(emitted, device=logits_TV.device)
+            verdicts.append(Verdict(emitted, logprobs_TV[rows, picked].tolist()))
+        first = end
+    return verdicts
+
+
+def _greedy_prefix(best: Sequence[int], proposals: Sequence[int]) -> list[int]:
     kept = 0
-    while kept < len(proposals) and proposals[kept] == best_T[kept]:
+    while kept < len(proposals) and proposals[kept] == best[kept]:
         kept += 1
-    rows_TV = logits_TV[: kept + 1].to(torch.promote_types(logits_TV.dtype, torch.float32))
-    logprobs_T = rows_TV.amax(-1) - rows_TV.logsumexp(-1)
-    return Verdict(best_T[: kept + 1], logprobs_T.tolist())
+    return list(best[: kept + 1])
