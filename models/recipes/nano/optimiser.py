@@ -27,11 +27,13 @@ class Rates:
 class Optimiser:
     """Steps a model's parameters; gradients live in one buffer so one reduction serves all."""
 
-    def __init__(self, model: nn.Module, rates: Rates) -> None:
+    def __init__(
+        self, model: nn.Module, rates: Rates, *, not_muon: tuple[str, ...] = _NOT_MUON
+    ) -> None:
         self.rates = rates
         named = list(model.named_parameters())
         matrices = [
-            p for name, p in named if p.dim() == 2 and not any(part in name for part in _NOT_MUON)
+            p for name, p in named if p.dim() == 2 and not any(part in name for part in not_muon)
         ]
         chosen = {id(p) for p in matrices}
         self._groups: dict[tuple[int, ...], list[nn.Parameter]] = defaultdict(list)

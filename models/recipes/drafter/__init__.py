@@ -1,0 +1,1 @@
+"""Training a DFlash drafter for a target that reads self-made pages."""
