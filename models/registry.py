@@ -9,6 +9,7 @@ from ocria.document import ModelInfo
 from ocria.errors import WeightsError
 from ocria.models.base import Target
 from ocria.models.device import dtype_of
+from ocria.models.presets import NATIVE, PRESETS, Preset, preset_named, preset_of
 from ocria.models.qwen3_5.config import Qwen35Config, read_config
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.qwen3_5.names import FLOAT32_NAMES, canonical_name, refuse_baked_norms
@@ -17,6 +18,7 @@ from ocria.quantization.layouts import read_quantization
 from ocria.quantization.source import QuantizedSource
 from ocria.tokenizer import Tokenizer
 from ocria.weights import CheckpointReader, LoadReport, assign, read_manifest
+from ocria.weights.hub import NEEDED, fetch, parse_hub_id
 from ocria.weights.manifest import Manifest, check_sizes, digest_of_files
 
 SHIPPED = Path(__file__).parent / "checkpoints"
@@ -46,6 +48,7 @@ class LoadedModel:
         folder: the checkpoint; its preprocessor file says how pages are prepared.
         info: name, digest and precision, for the result.
         report: what the load found beside the model's own tensors.
+        preset: how it is asked and how its answer is read.
     """
 
     target: Target
@@ -54,22 +57,35 @@ class LoadedModel:
     folder: Path
     info: ModelInfo
     report: LoadReport
+    preset: Preset = NATIVE
 
 
 def find_checkpoint(name: str | Path) -> Path:
-    """Folder of a shipped checkpoint by its name, or a folder given as a path.
+    """Folder of a checkpoint by name: shipped, a folder's path, a preset, or an id of the hub.
+
+    A preset and an id are looked up in the hub's local cache; only what is not there is fetched.
 
     Raises:
-        WeightsError: neither; the hint lists the names.
+        WeightsError: none of these, or not on this machine and not to be had; the hint lists
+            the names, or the files that were looked for.
     """
     folder = Path(name)
     shipped = SHIPPED / folder.name if len(folder.parts) == 1 else folder
     for candidate in (shipped, folder):
         if (candidate / "config.json").is_file():
             return candidate
-    what = "is not a checkpoint folder (no config.json)" if folder.is_dir() else "is unknown"
-    names = ", ".join(row.name for row in list_checkpoints()) or "none is installed"
-    raise WeightsError(f"model `{name}` {what}", hint=f"a folder, or one of: {names}")
+    if folder.is_dir():
+        raise WeightsError(
+            f"model `{name}` is not a checkpoint folder (no config.json)",
+            hint=f"a folder holds {', '.join(names[0] for names in NEEDED)} and *.safetensors",
+        )
+    preset = preset_named(str(name))
+    hub_id = parse_hub_id((preset.hub_id if preset else None) or str(name))
+    if hub_id is not None:
+        return fetch(hub_id)
+    shipped_names = [row.name for row in list_checkpoints()]
+    names = ", ".join([*shipped_names, *(preset.name for preset in PRESETS)])
+    raise WeightsError(f"model `{name}` is unknown", hint=f"a folder, or one of: {names}")
 
 
 def list_checkpoints() -> tuple[CheckpointRow, ...]:
@@ -106,14 +122,16 @@ def load(folder: Path, *, device: torch.device, dtype: torch.dtype | None = None
     Raises:
         WeightsError: missing, damaged or contradictory files, or another architecture.
     """
-    config = Qwen35Config.from_folder(folder)
+    raw = read_config(folder)
+    config = Qwen35Config.from_mapping(raw)
     manifest = read_manifest(folder)
     if manifest is not None:
         check_sizes(folder, manifest)
     tokenizer = Tokenizer(folder / "tokenizer.json")
-    tokens = special_tokens(folder, config, tokenizer)
+    preset = preset_of(folder, raw, tokenizer.special_ids)
+    tokens = special_tokens(folder, config, tokenizer, preset)
     reader = CheckpointReader(folder)
-    source = QuantizedSource(reader, read_quantization(folder, read_config(folder)), canonical_name)
+    source = QuantizedSource(reader, read_quantization(folder, raw), canonical_name)
     target, report = build(config, source, device=device, dtype=dtype or dtype_of(device))
     return LoadedModel(
         target=target,
@@ -122,6 +140,7 @@ def load(folder: Path, *, device: torch.device, dtype: torch.dtype | None = None
         folder=folder,
         info=_info(folder, manifest, source, reader),
         report=report,
+        preset=preset,
     )
 
 

@@ -11,12 +11,17 @@ from typing import Any
 
 from ocria.errors import WeightsError
 from ocria.models.base import Prompt
+from ocria.models.chat_template import read_chat_template, render_turn
+from ocria.models.presets import NATIVE, Preset
 from ocria.models.qwen3_5.config import Qwen35Config, id_tuple
 from ocria.tokenizer import Tokenizer
 
 IMAGE_TOKEN = "<|image_pad|>"
 MASK_TOKEN = "<|mask|>"
-INSTRUCTION = "Convert this page to Markdown."
+TURN_START, TURN_END, END_OF_TEXT = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
+THINK_START, THINK_END = "<think>", "</think>"
+INSTRUCTION_FILE = "instruction.txt"
+"""Text of the user's turn that a checkpoint folder brings along; it replaces the preset's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +55,9 @@ class SpecialTokens:
     prompt: PromptTemplate
 
 
-def special_tokens(folder: Path, config: Qwen35Config, tokenizer: Tokenizer) -> SpecialTokens:
+def special_tokens(
+    folder: Path, config: Qwen35Config, tokenizer: Tokenizer, preset: Preset = NATIVE
+) -> SpecialTokens:
     """Resolves the special ids of a checkpoint.
 
     Raises:
@@ -65,14 +72,16 @@ def special_tokens(folder: Path, config: Qwen35Config, tokenizer: Tokenizer) -> 
         )
     stops = _stop_ids(folder, config, tokenizer)
     image = _image_id(config, tokenizer)
+    # A page is transcribed, not thought about: the prompt closes the block before it opens.
     placeholders = {image, config.video_token_id, tokenizer.id_of(MASK_TOKEN)}
+    placeholders |= {tokenizer.id_of(THINK_START)}
     markers = {config.vision_start_token_id, config.vision_end_token_id}
     unused = set(range(config.text.vocab_size)) - known
     suppressed = {i for i in unused | placeholders | markers if i is not None}
     return SpecialTokens(
         stop_ids=stops,
         suppressed_ids=frozenset(suppressed - stops),
-        prompt=_template(config, tokenizer, image),
+        prompt=_template(folder, config, tokenizer, image, preset),
     )
 
 
@@ -85,7 +94,9 @@ def _stop_ids(folder: Path, config: Qwen35Config, tokenizer: Tokenizer) -> froze
     generation = id_tuple(_read(folder / "generation_config.json").get("eos_token_id"))
     second = frozenset(generation) & known
     third = frozenset(config.eos_token_ids) & known
-    stops = first | second or third
+    # Neither can be part of a page, whichever of them a stale file forgot.
+    ends = frozenset(i for i in map(tokenizer.id_of, (TURN_END, END_OF_TEXT)) if i is not None)
+    stops = first | second | ends or third
     if not stops:
         raise WeightsError(
             f"no stop token is named in {folder}",
@@ -111,17 +122,48 @@ def _image_id(config: Qwen35Config, tokenizer: Tokenizer) -> int:
     return config.image_token_id
 
 
-def _template(config: Qwen35Config, tokenizer: Tokenizer, image: int) -> PromptTemplate:
-    """Chat turns where the tokenizer knows them; otherwise the bare image between its markers."""
+def _template(
+    folder: Path, config: Qwen35Config, tokenizer: Tokenizer, image: int, preset: Preset
+) -> PromptTemplate:
+    """The checkpoint's own chat template, else chat turns where the tokenizer knows them,
+    otherwise the bare image between its markers."""
     start, end = config.vision_start_token_id, config.vision_end_token_id
-    if tokenizer.id_of("<|im_start|>") is None:
+    if tokenizer.id_of(TURN_START) is None:
         return PromptTemplate(prefix_ids=(start,), image_id=image, suffix_ids=(end,))
-    no_thinking = "<think>\n\n</think>\n\n" if tokenizer.id_of("<think>") is not None else ""
-    answer = f"{INSTRUCTION}<|im_end|>\n<|im_start|>assistant\n{no_thinking}"
+    instruction = _instruction(folder, preset)
+    template = read_chat_template(folder)
+    if template is not None:
+        text = render_turn(template, instruction, preset.template_arguments)
+        return _split_at_image(tokenizer.encode(text), image, folder)
+    no_thinking = f"{THINK_START}\n\n{THINK_END}\n\n" if tokenizer.id_of(THINK_START) else ""
+    answer = f"{instruction}{TURN_END}\n{TURN_START}assistant\n{no_thinking}"
     return PromptTemplate(
-        prefix_ids=(*tokenizer.encode("<|im_start|>user\n"), start),
+        prefix_ids=(*tokenizer.encode(f"{TURN_START}user\n"), start),
         image_id=image,
         suffix_ids=(end, *tokenizer.encode(answer)),
+    )
+
+
+def _instruction(folder: Path, preset: Preset) -> str:
+    path = folder / INSTRUCTION_FILE
+    if not path.is_file():
+        return preset.instruction
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise WeightsError(f"cannot read the instruction: {path}") from error
+
+
+def _split_at_image(ids: list[int], image: int, folder: Path) -> PromptTemplate:
+    if ids.count(image) != 1:
+        raise WeightsError(
+            f"the chat template of {folder} places the image token {image} {ids.count(image)} "
+            "times in a turn with one image",
+            hint="config.json and the template must come from the same checkpoint",
+        )
+    place = ids.index(image)
+    return PromptTemplate(
+        prefix_ids=tuple(ids[:place]), image_id=image, suffix_ids=tuple(ids[place + 1 :])
     )
 
 

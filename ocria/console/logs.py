@@ -6,6 +6,8 @@ from ocria.console.streams import say
 from ocria.console.wording import printable_lines
 from ocria.errors import UsageError
 
+NOTICE = 25
+"""Between information and warnings: what a person is told without `-v`, such as a download."""
 _LOGGER = logging.getLogger("ocria")
 
 
@@ -14,6 +16,13 @@ class _StderrHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         say(printable_lines(self.format(record)))
+
+
+class _Words(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        if record.levelno == NOTICE:
+            return f"note: {record.getMessage()}"
+        return super().format(record)
 
 
 def set_verbosity(verbose: int, *, quiet: bool) -> None:
@@ -26,11 +35,11 @@ def set_verbosity(verbose: int, *, quiet: bool) -> None:
     """
     if verbose and quiet:
         raise UsageError("`-v` and `-q` exclude each other")
-    level = logging.ERROR if quiet else logging.WARNING
+    level = logging.ERROR if quiet else NOTICE
     if verbose:
         level = logging.INFO if verbose == 1 else logging.DEBUG
     handler = _StderrHandler()
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Words("%(levelname)s %(name)s: %(message)s"))
     _LOGGER.handlers[:] = [handler]
     _LOGGER.setLevel(level)
     _LOGGER.propagate = False

@@ -2,11 +2,14 @@
 
 from ocria.output.decoded import DecodedText, PageBlocks, PageGeometry, mean_probability
 from ocria.output.markdown import page_markdown
+from ocria.output.markup_style import MarkupName, MarkupStyle
 from ocria.output.page_blocks import build_page_blocks
 from ocria.output.writer import Writer, open_writer, render
 
 __all__ = [
     "DecodedText",
+    "MarkupName",
+    "MarkupStyle",
     "PageBlocks",
     "PageGeometry",
     "Writer",

@@ -35,6 +35,21 @@ class DecodedText:
         last = bisect_left(self.token_ends, stop)
         return mean_probability(self.token_logprobs[first : last + 1])
 
+    def part(self, start: int, end: int) -> "DecodedText":
+        """The tokens and characters of [start, end) alone, counted from `start`."""
+        first = bisect_left(self.token_ends, start + 1)
+        last = bisect_left(self.token_ends, end) + 1
+        return DecodedText(
+            text=self.text[start:end],
+            token_ends=tuple(min(place, end) - start for place in self.token_ends[first:last]),
+            token_logprobs=self.token_logprobs[first:last],
+            special_spans=tuple(
+                (max(low, start) - start, min(high, end) - start)
+                for low, high in self.special_spans
+                if low < end and high > start
+            ),
+        )
+
     def page_confidence(self) -> float | None:
         """The same over the page without special tokens: corners are uncertain by nature."""
         special_ends = {end for _, end in self.special_spans}
@@ -59,12 +74,15 @@ class PageGeometry:
         width_pt, height_pt: size of the page as the model saw it.
         rotation: clockwise turn, in degrees, already applied to what the file holds
             (/Rotate, EXIF) before the model saw it.
+        read_px: (width, height) of the picture that the model read; for models that name places
+            in its pixels.
     """
 
     number: int
     width_pt: float
     height_pt: float
     rotation: Rotation = 0
+    read_px: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

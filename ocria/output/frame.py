@@ -1,9 +1,11 @@
 """From the coordinates that a model writes to points of the upright page."""
 
 import math
+from collections.abc import Sequence
 
 from ocria.document import Rotation
 from ocria.output.decoded import PageGeometry
+from ocria.output.markup_style import MarkupStyle
 
 Box = tuple[float, float, float, float]
 
@@ -41,6 +43,26 @@ def upright_box(
         270: (ys[0], width - xs[1], ys[1], width - xs[0]),
     }[turn]
     x0, y0, x1, y1 = (round(abs(value), 2) for value in turned)
+    return x0, y0, x1, y1
+
+
+def styled_box(
+    coordinates: Sequence[float], geometry: PageGeometry, style: MarkupStyle
+) -> Box | None:
+    """A foreign model's box in points of the page it saw, two decimals; None for an unusable one.
+
+    `coordinates` are x0, y0, x1, y1, or x and y of four corners or more, which are enclosed. What
+    lies outside the page ends at its edge; a pair in the wrong order is exchanged.
+    """
+    last = style.last_coordinate
+    last_x, last_y = (last, last) if last is not None else geometry.read_px or (0, 0)
+    paired = len(coordinates) >= 4 and len(coordinates) % 2 == 0
+    if not paired or not all(map(math.isfinite, coordinates)) or min(last_x, last_y) <= 0:
+        return None
+    width, height = _length(geometry.width_pt), _length(geometry.height_pt)
+    xs = [min(max(x / last_x, 0.0), 1.0) * width for x in coordinates[0::2]]
+    ys = [min(max(y / last_y, 0.0), 1.0) * height for y in coordinates[1::2]]
+    x0, y0, x1, y1 = (round(value, 2) for value in (min(xs), min(ys), max(xs), max(ys)))
     return x0, y0, x1, y1
 
 

@@ -31,6 +31,7 @@ from ocria.engine import Engine, EngineConfig, Finish, Request, Result
 from ocria.errors import PageError, WeightsError
 from ocria.models.base import WINDOW, ImagePatches
 from ocria.models.device import resolve_device
+from ocria.models.presets import NATIVE
 from ocria.models.registry import LoadedModel, find_checkpoint, load
 from ocria.options import ParseOptions
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
@@ -54,7 +55,7 @@ class PageReader:
     def __init__(self, model: LoadedModel, options: ParseOptions) -> None:
         self.model = model
         self._options = options
-        self._preprocessor = PreprocessorConfig.from_folder(model.folder)
+        self._preprocessor = _preprocessor(model)
         self.size_rule: SizeRule = self._preprocessor.size_rule
         merged = (self._preprocessor.patch_size * self._preprocessor.merge_size) ** 2
         around = model.tokens.prompt.fill(0, 0)
@@ -84,7 +85,9 @@ class PageReader:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that can change what is read."""
-        return {"max_tokens": self._options.max_tokens, "dpi": self._options.dpi or "auto"}
+        settings = {"max_tokens": self._options.max_tokens, "dpi": self._options.dpi or "auto"}
+        preset = self.model.preset
+        return settings if preset is NATIVE else {**settings, "preset": preset.name}
 
     def read(self, picture: PageImage | PageFailed) -> Page:
         """Reads one page. A page that cannot be read comes back with status `failed`."""
@@ -140,17 +143,19 @@ class PageReader:
             decode=result.decode_s,
         )
         decoding = _decoding(result, self._drafting.name(drafter))
-        page = self._page(picture, result, PageStats(seconds=seconds, decoding=decoding))
+        side = self._preprocessor.patch_size
+        geometry = _geometry(picture, (patches.grid_w * side, patches.grid_h * side))
+        page = self._page(geometry, result, PageStats(seconds=seconds, decoding=decoding))
         return page, opening_turn(result.token_ids, self._markup)
 
-    def _page(self, picture: PageImage, result: Result, stats: PageStats) -> Page:
+    def _page(self, geometry: PageGeometry, result: Result, stats: PageStats) -> Page:
         decoded = self._decoded(result)
-        blocks = build_page_blocks(decoded, _geometry(picture))
+        blocks = build_page_blocks(decoded, geometry, self.model.preset.markup)
         status = _STATUS[result.finish]
         if blocks.repaired and status == "ok":
             status = "repaired"
         return Page(
-            number=picture.number,
+            number=geometry.number,
             width_pt=blocks.width_pt,
             height_pt=blocks.height_pt,
             rotation=blocks.rotation,
@@ -199,12 +204,21 @@ def load_page_reader(options: ParseOptions) -> PageReader:
     return PageReader(load(folder, device=resolve_device(options.device)), options)
 
 
-def _geometry(picture: PageImage) -> PageGeometry:
+def _preprocessor(model: LoadedModel) -> PreprocessorConfig:
+    """The checkpoint's own image settings, within its preset's budget."""
+    own, budget = PreprocessorConfig.from_folder(model.folder), model.preset.budget
+    if budget is None:
+        return own
+    return replace(own, min_pixels=budget.min_pixels, max_pixels=budget.max_pixels)
+
+
+def _geometry(picture: PageImage, read_px: tuple[int, int]) -> PageGeometry:
     return PageGeometry(
         number=picture.number,
         width_pt=picture.width_pt,
         height_pt=picture.height_pt,
         rotation=picture.rotation,
+        read_px=read_px,
     )
 
 

@@ -247,10 +247,11 @@ def test_unknown_models_are_told_the_names(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="model `nothing` is unknown") as caught:
         registry.find_checkpoint("nothing")
     assert "ocria-nano" in (caught.value.hint or "")
+    assert "chandra-ocr-2" in (caught.value.hint or "")
     with pytest.raises(WeightsError, match="is not a checkpoint folder"):
         registry.find_checkpoint(tmp_path)
     with pytest.raises(WeightsError, match="is unknown"):
-        registry.find_checkpoint("some/where")
+        registry.find_checkpoint("/some/where")
 
 
 def test_a_folder_is_found_by_its_path(folder: Path) -> None:
