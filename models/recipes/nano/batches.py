@@ -11,33 +11,45 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from torch.utils.data import IterableDataset, get_worker_info
 
-from ocria.models.recipes.pages.kinds import WEIGHTS
-from ocria.models.recipes.pages.sampler import make_samples, open_studio
+from ocria.models.recipes.pages.kinds import UNTURNED, WEIGHTS
+from ocria.models.recipes.pages.sampler import Sample, make_samples, open_studio
+from ocria.models.recipes.pages.studio import Studio
 
 from .model import CHUNK, text_room
-from .vocabulary import EOS, PAD
+from .vocabulary import EOS, FIRST_MARKUP, PAD, ROTATIONS
 
 Shape = tuple[int, int]
+TURNS = range(FIRST_MARKUP, FIRST_MARKUP + len(ROTATIONS))
 # Height and width in pixels; repeats weigh. Each costs an attention plan once, so they are few.
+_PORTRAIT = (*((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3)
 SHAPES: dict[str, tuple[Shape, ...]] = {
-    "portrait": (
-        *((1408, 1024),) * 4, *((1408, 992),) * 3, *((1344, 1056),) * 3, (1024, 768), (1152, 832),
-    ),
+    "portrait": (*_PORTRAIT, (1024, 768), (1152, 832)),
+    "dense": _PORTRAIT,
     "landscape": ((1024, 1408), (992, 1408), (768, 1024)),
     "tall": ((1408, 640), (1216, 480), (1792, 768), (1024, 512)),
     "crop": (
         (512, 640), (384, 896), (256, 640), (640, 896), (448, 448), (192, 896), (768, 640),
     ),
     "strip": ((128, 512), (64, 384), (256, 512)),
+    "turned": (
+        (1408, 1024), (1408, 992), (1024, 1408), (992, 1408), (1408, 640), (640, 896), (512, 640),
+    ),
 }  # fmt: skip
-TYPICAL_TOKENS = {"portrait": 1200, "landscape": 700, "tall": 400, "crop": 300, "strip": 50}
+TYPICAL_TOKENS = {
+    "portrait": 1200, "dense": 2400, "landscape": 800, "tall": 400, "crop": 300, "strip": 50,
+    "turned": 8,
+}  # fmt: skip
 # Share of steps by family, at the start and from a quarter of the run on.
-EARLY = {"portrait": 0.30, "landscape": 0.10, "tall": 0.10, "crop": 0.35, "strip": 0.15}
-LATE = {"portrait": 0.56, "landscape": 0.11, "tall": 0.08, "crop": 0.19, "strip": 0.06}
+EARLY = {"portrait": 0.34, "dense": 0.22, "landscape": 0.09, "tall": 0.10, "crop": 0.14,
+         "strip": 0.05, "turned": 0.06}  # fmt: skip
+LATE = {"portrait": 0.33, "dense": 0.30, "landscape": 0.09, "tall": 0.09, "crop": 0.12,
+        "strip": 0.03, "turned": 0.04}  # fmt: skip
 # One long text pads its whole batch, so each family has its longest.
-MAX_TOKENS = {"portrait": 2944, "landscape": 2048, "tall": 1536, "crop": 704, "strip": 192}
+MAX_TOKENS = {
+    "portrait": 2944, "dense": 4480, "landscape": 2560, "tall": 1536, "crop": 704, "strip": 192,
+    "turned": 16,
+}  # fmt: skip
 MAX_BATCH = 320
 # Activations of 78,000 decoder positions and their patches filled 139 GiB.
 MAX_POSITIONS = 64_000
@@ -80,21 +92,20 @@ def sample_tflop(shape: Shape, tokens: int) -> float:
 def batch_size(family: str, shape: Shape, budget_tflop: float) -> int:
     """Pages a batch of a shape: always the same, whatever their texts; bounded by memory too."""
     by_work = int(budget_tflop / sample_tflop(shape, TYPICAL_TOKENS[family]))
-    by_memory = MAX_POSITIONS // (shape[0] * shape[1] // 1024 + MAX_TOKENS[family])
+    by_memory = MAX_POSITIONS // (shape[0] * shape[1] // 1024 + MAX_TOKENS[family] + CHUNK)
     return max(1, min(MAX_BATCH, by_work, by_memory))
 
 
-class Batches(IterableDataset[Batch]):
-    """An endless stream of batches; each worker draws its own documents."""
+class Batches:
+    """Endless streams of batches, one for each worker; each draws its own documents."""
 
     def __init__(self, source: Source, rank: int, progress: Tensor) -> None:
         self._source, self._rank = source, rank
         # A shared scalar: the share of the run that is over, for the curriculum.
         self._progress = progress
 
-    def __iter__(self) -> Iterator[Batch]:
-        info = get_worker_info()
-        worker = info.id if info else 0
+    def stream(self, worker: int) -> Iterator[Batch]:
+        """The batches of one worker."""
         torch.set_num_threads(1)
         source = self._source
         studio = open_studio(source.corpus, source.fonts, held_out=source.held_out)
@@ -122,7 +133,7 @@ class Batches(IterableDataset[Batch]):
 
     def _pool(
         self,
-        studio: object,
+        studio: Studio,
         tokenizer: Tokenizer,
         rng: random.Random,
         family: str,
@@ -130,20 +141,54 @@ class Batches(IterableDataset[Batch]):
         count: int,
     ) -> list[tuple[np.ndarray, list[int]]]:
         """Exactly `count` pages of one shape with their token ids."""
-        kinds, weights = list(WEIGHTS[family]), list(WEIGHTS[family].values())
-        height, width = shape
         pool: list[tuple[np.ndarray, list[int]]] = []
         while len(pool) < count:
-            kind = rng.choices(kinds, weights)[0]
-            try:
-                samples = make_samples(studio, kind, rng, width_px=width, height_px=height)
-            except (ValueError, IndexError, KeyError):
-                continue
-            for sample in samples:
+            for sample in draw_samples(studio, rng, family, shape):
                 ids = tokenizer.encode(sample.markup, add_special_tokens=False).ids
-                if len(ids) < MAX_TOKENS[family]:
+                if family == "turned":
+                    pool.append((sample.pixels, opening(ids)))
+                elif len(ids) < MAX_TOKENS[family]:
                     pool.append((sample.pixels, [*ids, EOS]))
         return pool[:count]
+
+
+def draw_samples(studio: Studio, rng: random.Random, family: str, shape: Shape) -> list[Sample]:
+    """The pages of one document of a family; none where it came out inexact.
+
+    One of a hundred or so documents fails in Faker, typst or PDFium; whatever it raises (typst's
+    panics are no `Exception`), the next document is drawn.
+    """
+    height, width = shape
+    turn = rng.choice((0, 90, 180, 270)) if family == "turned" else 0
+    drawn_as = family
+    if family == "turned":
+        drawn_as = turned_family(width, height, turn)
+    kinds = WEIGHTS[drawn_as]
+    kind = rng.choices(list(kinds), list(kinds.values()))[0]
+    if family == "turned" and kind in UNTURNED:
+        return []
+    try:
+        return make_samples(studio, kind, rng, width_px=width, height_px=height, turn=turn)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
+        raise
+    except BaseException:
+        return []
+
+
+def turned_family(width: int, height: int, turn: int) -> str:
+    """The family whose kinds fill the upright page of a turned image."""
+    if turn in (90, 270):
+        width, height = height, width
+    if width * height < 700_000:
+        return "crop"
+    if height > 1.8 * width:
+        return "tall"
+    return "portrait" if height > width else "landscape"
+
+
+def opening(ids: list[int]) -> list[int]:
+    """What an orientation sample asks for: a turn and the end, or an upright page's first token."""
+    return [ids[0], EOS] if ids[0] in TURNS else ids[:1]
 
 
 def _batch(items: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape) -> Batch:

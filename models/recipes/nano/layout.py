@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
+
+from ocria.models.qwen3_5.config import read_config
+from ocria.quantization.layouts import read_quantization
+from ocria.quantization.source import QuantizedSource
+from ocria.weights import CheckpointReader
 
 from .model import Geometry, Reader
 from .vocabulary import (
@@ -37,10 +42,14 @@ class Folder:
     path: Path
 
     def weights(self) -> dict[str, Tensor]:
-        tensors: dict[str, Tensor] = {}
-        for file in sorted(self.path.glob("*.safetensors")):
-            tensors |= load_file(file)
-        return tensors
+        """All tensors under the layout's names in float32; NVFP4 and FP8 ones dequantised.
+
+        Codes times scales are exact in float32, so training resumes from a shipped folder at the
+        very weights that it ships.
+        """
+        quantization = read_quantization(self.path, read_config(self.path))
+        source = QuantizedSource(CheckpointReader(self.path), quantization)
+        return {name: source.read(name, torch.float32) for name in source.names()}
 
     def tokenizer(self) -> Tokenizer:
         return Tokenizer.from_file(str(self.path / "tokenizer.json"))

@@ -6,6 +6,8 @@ straight-through estimator without a change to the model's graph.
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import torch
 from torch import Tensor, nn
 
@@ -14,10 +16,14 @@ _FP4_MAX, _FP8_MAX = 6.0, 448.0
 BLOCK = 16
 
 
-def round_nvfp4(weight: Tensor) -> Tensor:
-    """W4A16: e2m1 codes, blocks of 16 along the input axis, e4m3 block scales, one fp32 scale."""
+def round_nvfp4(weight: Tensor, largest_weight: Tensor | None = None) -> Tensor:
+    """W4A16: e2m1 codes, blocks of 16 along the input axis, e4m3 block scales, one fp32 scale.
+
+    `largest_weight` sets that scale where products are fused at run time and share it.
+    """
     shaped = weight.float().unflatten(-1, (-1, BLOCK))
-    overall = (shaped.abs().amax() / (_FP4_MAX * _FP8_MAX)).clamp(min=1e-12)
+    peak = shaped.abs().amax() if largest_weight is None else largest_weight
+    overall = (peak / (_FP4_MAX * _FP8_MAX)).clamp(min=1e-12)
     largest = shaped.abs().amax(-1, keepdim=True)
     scale = _to_fp8(largest / _FP4_MAX / overall) * overall
     safe = torch.where(scale > 0, scale, torch.ones_like(scale))
@@ -49,6 +55,16 @@ def rounded_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     }
 
 
+def _fusion(name: str) -> str:
+    """The run-time product a projection is part of: its members share a global scale."""
+    module, _, leaf = name.removesuffix(".weight").rpartition(".")
+    for product in (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"),
+                    ("in_proj_qkv", "in_proj_z")):  # fmt: skip
+        if leaf in product:
+            return f"{module}.{product[0]}"
+    return name
+
+
 class Masters:
     """Full-precision copies of the rounded parameters.
 
@@ -58,6 +74,10 @@ class Masters:
 
     def __init__(self, model: nn.Module) -> None:
         self._live = rounded_parameters(model)
+        self._fused: dict[str, list[str]] = defaultdict(list)
+        for name in self._live:
+            if name != "embed_tokens.weight":
+                self._fused[_fusion(name)].append(name)
         self.copies = {name: p.detach().clone() for name, p in self._live.items()}
 
     @torch.no_grad()
@@ -69,5 +89,10 @@ class Masters:
     def round(self) -> None:
         for name, parameter in self._live.items():
             self.copies[name].copy_(parameter)
-            rounder = round_fp8_rows if name == "embed_tokens.weight" else round_nvfp4
-            parameter.copy_(rounder(parameter))
+        rows = self._live["embed_tokens.weight"]
+        rows.copy_(round_fp8_rows(rows))
+        for names in self._fused.values():
+            group = [self._live[name] for name in names]
+            largest = torch.stack([parameter.abs().amax() for parameter in group]).amax()
+            for parameter in group:
+                parameter.copy_(round_nvfp4(parameter, largest))

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
-from torch.utils.data import DataLoader
 
 from .batches import Batch, Batches, Source
 from .delta import PIECES
+from .feed import Feed
 from .layout import Folder, load_reader
+from .loss import token_losses
 from .model import Reader
 from .optimiser import Optimiser, Rates
 from .rounding import Masters
@@ -42,12 +42,12 @@ class Plan:
     tokenizer: Path
     total_s: float
     stop_s: float
-    peak: float = 1.2e-3
+    peak: float = 1e-3
     warm_steps: int = 100
     rounded_from: float = 0.8
     workers: int = 14
-    budget_tflop: float = 55.0
-    save_every_s: float = 120.0
+    budget_tflop: float = 41.0
+    save_every_s: float = 110.0
     seed: int = 1
     compile: bool = True
     max_steps: int = 10**9
@@ -62,14 +62,20 @@ class Rank:
     device: torch.device
 
     @staticmethod
-    def join() -> Rank:
+    def of_environment() -> Rank:
+        """As torchrun says; does not touch the device."""
         index, count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        # Asking through NVML: the other way makes a context, after which forking is unsafe.
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        if device.type == "cuda":
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
-        if count > 1:
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         return Rank(index, count, device)
+
+    def join(self) -> None:
+        """Takes the device and meets the peers."""
+        if self.device.type == "cuda":
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+        if self.count > 1:
+            dist.init_process_group("nccl" if self.device.type == "cuda" else "gloo")
 
 
 class Log:
@@ -108,7 +114,7 @@ class Run:
         self.model: Reader = load_reader(Folder(path=plan.base), tokenizer).to(rank.device)
         self.optimiser = Optimiser(self.model, Rates(peak=plan.peak))
         self.masters: Masters | None = None
-        self.step = self.skipped = self.pages = 0
+        self.step = self.skipped = self.dropped = self.pages = 0
         self.spent_s = 0.0
         self._resume()
         if plan.compile:
@@ -134,7 +140,24 @@ class Run:
         logits = logits.float().index_fill(1, self.banned, -1e4)
         truth = ids[known]
         right = (logits.detach().argmax(-1) == truth).float().mean()
-        return F.cross_entropy(logits, truth), right
+        return token_losses(logits, truth).mean(), right
+
+    def learn(self, batch: Batch) -> tuple[float, float] | None:
+        """Adds a batch's gradient; loss and share told right, or None where memory ran out.
+
+        A rank that ran out gives nothing and goes on to the reduction, where its peers wait.
+        """
+        try:
+            loss, right = self.loss(batch)
+            loss.backward()
+            return loss.item(), right.item()
+        except torch.OutOfMemoryError:
+            pass
+        # Outside the handler: its traceback holds the graph, and with it the memory.
+        self.optimiser.flat.zero_()
+        torch.cuda.empty_cache()
+        self.dropped += 1
+        return None
 
     def rate(self, done: float) -> float:
         """The share of the peak rate: a short warm-up, then linear to zero at the end."""
@@ -143,7 +166,8 @@ class Run:
     def update(self, done: float) -> Tensor:
         """Steps the weights unless the gradient is not finite; returns its norm."""
         norm = self.optimiser.reduce()
-        if bool(torch.isfinite(norm)):
+        # A norm of zero: no rank had memory for its batch.
+        if bool(torch.isfinite(norm) & (norm > 0)):
             if self.masters:
                 self.masters.restore()
             self.optimiser.step(self.rate(done), norm)
@@ -205,32 +229,31 @@ class Run:
 def train(plan: Plan) -> None:
     """Runs until `stop_s` of wall clock in this call, or `total_s` over all calls."""
     begun = time.perf_counter()
-    rank = Rank.join()
+    rank = Rank.of_environment()
     plan.out.mkdir(parents=True, exist_ok=True)
     progress = torch.zeros(1).share_memory_()
     source = Source(
         corpus=plan.corpus, fonts=plan.fonts, tokenizer=plan.tokenizer,
         seed=plan.seed + int(time.time()), budget_tflop=plan.budget_tflop,
     )  # fmt: skip
-    loader = DataLoader(
-        Batches(source, rank.index, progress), batch_size=None, num_workers=plan.workers,
-        prefetch_factor=3 if plan.workers else None, pin_memory=rank.device.type == "cuda",
-    )  # fmt: skip
-    stream = iter(loader)
+    batches = Batches(source, rank.index, progress)
+    # Workers are forked before anything touches the device.
+    feed = Feed(batches.stream, plan.workers, pin=rank.device.type == "cuda")
+    rank.join()
     run = Run(plan, rank)
     log = Log(plan.out / "log.jsonl" if rank.index == 0 else None)
     before_s, waited_s, marked = run.spent_s, 0.0, time.perf_counter()
     saved, clock = time.perf_counter(), torch.zeros(1, device=rank.device)
     while run.step < plan.max_steps:
         started = time.perf_counter()
-        batch = next(stream)
+        batch = feed.next()
         waited_s += time.perf_counter() - started
-        loss, right = run.loss(batch)
-        loss.backward()
+        figures = run.learn(batch)
         done = run.spent_s / plan.total_s
         progress.fill_(done)
         norm = run.update(done)
-        log.add(batch, loss.item(), right.item(), batch.ids.shape[1])
+        if figures:
+            log.add(batch, *figures, batch.ids.shape[1])
         # One clock for all ranks, or they would disagree on when to round and when to stop.
         clock.fill_(time.perf_counter() - begun)
         if rank.count > 1:
@@ -244,6 +267,7 @@ def train(plan: Plan) -> None:
             log.write(
                 step=run.step, spent_s=run.spent_s, s25=now - marked, waited_s=waited_s,
                 norm=norm.item(), pages=run.pages, skipped=run.skipped, rate=run.rate(done),
+                dropped=run.dropped, lost=feed.lost, gib=peak_gib(rank.device),
             )  # fmt: skip
             marked, waited_s = now, 0.0
         ending = clock.item() > plan.stop_s or run.spent_s > plan.total_s
@@ -256,10 +280,20 @@ def train(plan: Plan) -> None:
         if run.step >= plan.max_steps:
             run.save()
         print(f"ended at step {run.step}, {run.spent_s:.0f} s, {run.pages} pages", flush=True)
+    feed.close()
     if rank.count > 1:
         dist.barrier()
-    # Workers hold pages half made; leaving at once spares the wait for them.
+    # Threads of the feed may hang in a read; leaving at once spares the wait for them.
     os._exit(0)
+
+
+def peak_gib(device: torch.device) -> float:
+    """The most device memory that was in use since the last call."""
+    if device.type != "cuda":
+        return 0.0
+    peak = torch.cuda.max_memory_allocated(device) / 2**30
+    torch.cuda.reset_peak_memory_stats(device)
+    return peak
 
 
 def plan_from_arguments() -> Plan:

@@ -31,6 +31,7 @@ SPECIALS = ("<|image_pad|>", "<|video_pad|>", "<|mask|>", *MARKUP)
 # Rows are padded to a multiple of 64 for the matrix units.
 NUM_ROWS = (NUM_PIECES + len(SPECIALS) + 63) // 64 * 64
 FIRST_MARKUP = MASK + 1
+FIRST_COORDINATE = FIRST_MARKUP + _NAMES.index("0")
 LAST_USED = NUM_PIECES + len(SPECIALS) - 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 _WRAPS = {"plain": "", "bold": "**", "italic": "*", "code": "`", "math": "$", "roman": ""}
+# Runs without characters: white space, and dots that lead the eye to a number.
+_UNSPOKEN = ("space", "leaders")
 HYPHENS = "-\u2010\u2011\u00ad\x02"
 
 
@@ -23,11 +25,11 @@ class Run:
     @property
     def printed(self) -> str:
         """The characters of the run on the page; a `space` run's ink is a typst length."""
-        return "" if self.style == "space" else self.ink
+        return "" if self.style in _UNSPOKEN else self.ink
 
     @property
     def markup(self) -> str:
-        if self.style == "space":
+        if self.style in _UNSPOKEN:
             return self.truth or ""
         if self.truth is not None:
             return self.truth
@@ -37,17 +39,26 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """A table cell; `columns` and `rows` are its spans."""
+    """A table cell; `columns` and `rows` are its spans.
+
+    `leaders` fills the rest of the cell with dots, which are ink and no text.
+    """
 
     text: str = ""
     header: bool = False
     columns: int = 1
     rows: int = 1
+    bold: bool = False
+    indent_em: float = 0.0
+    leaders: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of cells; a place covered by a span of an earlier cell holds None."""
+    """Rows of cells; a place covered by a span of an earlier cell holds None.
+
+    `lines` are rules of their own: above which row, from which column on.
+    """
 
     rows: tuple[tuple[Cell | None, ...], ...]
     align: tuple[str, ...]
@@ -55,6 +66,7 @@ class Table:
     inset_pt: float = 3.0
     widths: tuple[str, ...] | None = None
     shaded: bool = False
+    lines: tuple[tuple[int, int], ...] = ()
 
     def markup(self) -> str:
         """OTSL: one token a place, `nl` after each row."""

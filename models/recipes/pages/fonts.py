@@ -42,6 +42,7 @@ class FontShelf:
         for entry in json.loads((folder / "fonts.json").read_text(encoding="utf-8")):
             if entry["file"] in names and _is_usable(entry):
                 grouped[names[entry["file"]]].append(entry)
+        self.scripts = _scripts(folder, names)
         families = (_family(name, entries) for name, entries in sorted(grouped.items()))
         self.families = [family for family in families if "r" in family.styles]
         self._chosen: dict[tuple[tuple[str, ...], bool], list[Family]] = {}
@@ -56,6 +57,21 @@ class FontShelf:
                 if family.category in key[0] and (family.vietnamese or lang != "vi")
             ]
         return rng.choice(self._chosen[key] or self.families)
+
+    def named(self, rng: random.Random, names: tuple[str, ...], *, lang: str) -> Family:
+        """One of the named families that covers `lang`; any serif where the folder has none."""
+        found = [f for f in self.families if f.name in names and (f.vietnamese or lang != "vi")]
+        return rng.choice(found) if found else self.draw(rng, lang=lang, categories=SERIF)
+
+
+def _scripts(folder: Path, names: dict[str, str]) -> dict[str, list[str]]:
+    """Family names by script that a reader of Latin print cannot read: gr, cy, kanji."""
+    found: dict[str, set[str]] = {"gr": set(), "cy": set(), "kanji": set()}
+    for entry in json.loads((folder / "fonts.json").read_text(encoding="utf-8")):
+        for script in found:
+            if entry[script] and entry["style"] == "r" and entry["file"] in names:
+                found[script].add(names[entry["file"]])
+    return {script: sorted(families) for script, families in found.items()}
 
 
 def _is_usable(entry: dict[str, object]) -> bool:

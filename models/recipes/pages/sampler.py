@@ -14,12 +14,13 @@ from .fonts import FontShelf
 from .kinds import KINDS
 from .readback import Placed, SetPage, UnfaithfulPageError, read_pages
 from .scan import moved_box, scan, turned
-from .studio import Studio
+from .studio import Draft, Studio
 from .typeset import Press
 
 # The largest coordinate token: boxes are given in 1/511 of the image's sides.
 _COORDINATE_MAX = 511
-_TURN_CHANCE = 0.035
+# Characters that a page must hold for its turn to be asked for.
+_LEGIBLE = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,14 +46,13 @@ def make_samples(
     width_px: int,
     height_px: int,
     strength: float = 1.0,
+    turn: int = 0,
 ) -> list[Sample]:
     """The pages of one document of a kind; an empty list where none came out exact.
 
-    `strength` scales the scan effects (0: clean, upright pages).
+    `strength` scales the scan effects (0: clean pages); `turn` is the clockwise turn, in degrees,
+    that the scanner gave the page. The markup of a turned page is the turn that undoes it.
     """
-    turn = rng.choice((90, 180, 270)) if rng.random() < _TURN_CHANCE * strength else 0
-    if height_px < 200 or (turn in (90, 270) and height_px * width_px < 200_000):
-        turn = 0
     size = (height_px, width_px) if turn in (90, 270) else (width_px, height_px)
     draft = KINDS[kind](studio, rng, *size)
     try:
@@ -60,26 +60,32 @@ def make_samples(
         pages = read_pages(pdf, draft.manuscript, draft.pages)
     except (UnfaithfulPageError, typst.TypstError):
         return []
-    scale = draft.manuscript.sheet.scale
-    return [_finished(kind, page, rng, scale, turn, strength) for page in pages]
+    finished = [_finished(draft, kind, page, rng, turn, strength) for page in pages]
+    # A page with next to nothing on it does not show which way is up.
+    return finished if not turn else [s for s, p in zip(finished, pages, strict=True) if _tells(p)]
+
+
+def _tells(page: SetPage) -> bool:
+    return sum(len(placed.block.ink) for placed in page.placed) >= _LEGIBLE
 
 
 def _finished(
-    kind: str, page: SetPage, rng: random.Random, scale: float, turn: int, strength: float
+    draft: Draft, kind: str, page: SetPage, rng: random.Random, turn: int, strength: float
 ) -> Sample:
-    damaged = scan(page.pixels, rng, strength=strength if rng.random() < 0.75 else 0.0)
-    matrix, pixels = damaged.matrix, damaged.pixels
+    strength = strength if rng.random() < 0.75 else 0.0
+    damaged = scan(page.pixels, rng, strength=strength, wear=draft.wear)
     if turn:
-        away = turned(pixels, turn)
-        matrix, pixels = away.matrix @ matrix, away.pixels
-    height, width = pixels.shape
-    # The token names the clockwise turn that makes the page upright again.
-    parts = [f"<|rot{360 - turn}|>"] if turn else []
+        # The token names the clockwise turn that makes the page upright again.
+        pixels = turned(damaged.pixels, turn).pixels
+        return Sample(kind=kind, pixels=pixels, markup=f"<|rot{360 - turn}|>")
+    scale = draft.manuscript.sheet.scale
+    height, width = damaged.pixels.shape
+    parts = []
     for placed in page.placed:
         x0, y0, x1, y1 = (edge * scale for edge in placed.box)
-        box = moved_box((x0, y0, x1, y1), matrix)
+        box = moved_box((x0, y0, x1, y1), damaged.matrix)
         parts.append(_block_markup(placed, box, width, height))
-    return Sample(kind=kind, pixels=pixels, markup="".join(parts))
+    return Sample(kind=kind, pixels=damaged.pixels, markup="".join(parts))
 
 
 def _block_markup(

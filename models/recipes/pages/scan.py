@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import cache
 
 import cv2
 import numpy as np
@@ -21,7 +22,50 @@ class Scan:
     matrix: np.ndarray
 
 
-def scan(pixels: Pixels, rng: random.Random, *, strength: float = 1.0) -> Scan:
+@dataclass(frozen=True, kw_only=True)
+class Wear:
+    """How likely each effect is, for one sort of original. Chances in [0, 1].
+
+    `skew_deg` is the standard deviation of the larger turns.
+    """
+
+    warp: float = 0.35
+    skew_deg: float = 1.2
+    inset: float = 0.02
+    bleed: float = 0.08
+    stroke: float = 0.12
+    uneven_ink: float = 0.06
+    bands: float = 0.02
+    dots: float = 0.0
+    blur: float = 0.30
+    low_resolution: float = 0.28
+    tone: float = 0.42
+    light: float = 0.28
+    folds: float = 0.05
+    stamp: float = 0.06
+    specks: float = 0.12
+    grain: float = 0.40
+    threshold: float = 0.13
+    jpeg: float = 0.28
+    inverse: float = 0.02
+
+
+OFFICE = Wear()
+# Print and typescript of long ago: ink of many strengths, the leaf's back, copies of copies.
+OLD = Wear(
+    warp=0.6, skew_deg=1.6, inset=0.08, bleed=0.3, stroke=0.4, uneven_ink=0.5, blur=0.4,
+    low_resolution=0.4, tone=0.6, light=0.45, specks=0.45, grain=0.5, threshold=0.35, jpeg=0.3,
+    inverse=0.0,
+)  # fmt: skip
+# Till rolls: faded heads, folds, photographed or scanned on something larger.
+THERMAL = Wear(
+    warp=0.55, skew_deg=1.5, inset=0.35, bleed=0.05, stroke=0.3, uneven_ink=0.35, bands=0.35,
+    dots=0.12, blur=0.4, low_resolution=0.4, tone=0.6, light=0.4, folds=0.4, stamp=0.05,
+    threshold=0.16, jpeg=0.4, inverse=0.0,
+)  # fmt: skip
+
+
+def scan(pixels: Pixels, rng: random.Random, *, strength: float = 1.0, wear: Wear = OFFICE) -> Scan:
     """Degrades a page; `strength` scales how likely each effect is (0 leaves it clean)."""
     noise = np.random.default_rng(rng.getrandbits(32))
     matrix = np.eye(3)
@@ -30,36 +74,58 @@ def scan(pixels: Pixels, rng: random.Random, *, strength: float = 1.0) -> Scan:
     def happens(chance: float) -> bool:
         return rng.random() < chance * strength
 
-    if happens(0.35):
-        matrix = _warp(pixels.shape, rng)
+    if happens(wear.inset):
+        matrix = _inset(pixels.shape, rng)
+        ground = rng.choice((paper, paper, 255, rng.randint(20, 235)))
+        pixels = _warped(pixels, matrix, ground)
+    elif happens(wear.warp):
+        matrix = _warp(pixels.shape, rng, wear.skew_deg)
         pixels = _warped(pixels, matrix, paper)
-    if happens(0.10):
+    if happens(wear.uneven_ink):
+        pixels = _uneven_ink(pixels, rng, noise)
+    if happens(wear.bands):
+        pixels = _bands(pixels, rng, noise)
+    if happens(wear.dots):
+        pixels = _dots(pixels, rng)
+    if happens(wear.bleed):
         pixels = _bleed(pixels, rng)
-    if happens(0.10):
+    if happens(wear.stroke):
         pixels = _stroke_weight(pixels, rng)
-    if happens(0.30):
+    if happens(wear.blur):
         pixels = cv2.GaussianBlur(pixels, (0, 0), rng.uniform(0.3, 0.95))
-    if happens(0.25):
+    if happens(wear.low_resolution):
         pixels = _low_resolution(pixels, rng)
-    if happens(0.45):
+    return Scan(pixels=_captured(pixels, rng, noise, wear, strength), matrix=matrix)
+
+
+def _captured(
+    pixels: Pixels, rng: random.Random, noise: np.random.Generator, wear: Wear, strength: float
+) -> Pixels:
+    """What light, sensor and file do: nothing that moves ink."""
+
+    def happens(chance: float) -> bool:
+        return rng.random() < chance * strength
+
+    if happens(wear.tone):
         pixels = _tone(pixels, rng)
-    if happens(0.30):
+    if happens(wear.light):
         pixels = _uneven_light(pixels, rng, noise)
-    if happens(0.06):
+    if happens(wear.folds):
+        pixels = _folds(pixels, rng)
+    if happens(wear.stamp):
         pixels = _stamp(pixels, rng)
-    if happens(0.12):
+    if happens(wear.specks):
         pixels = _specks(pixels, rng, noise)
-    if happens(0.40):
-        grain = noise.standard_normal(pixels.shape, dtype=np.float32) * rng.uniform(1, 12)
-        pixels = np.clip(pixels + grain, 0, 255).astype(np.uint8)
-    if happens(0.12):
+    if happens(wear.grain):
+        pixels = _grain(pixels, rng)
+    if happens(wear.threshold):
         pixels = _threshold(pixels, rng)
-    if happens(0.25):
-        quality = [cv2.IMWRITE_JPEG_QUALITY, rng.randint(25, 85)]
+    if happens(wear.jpeg):
+        quality = [cv2.IMWRITE_JPEG_QUALITY, rng.randint(22, 85)]
         pixels = cv2.imdecode(cv2.imencode(".jpg", pixels, quality)[1], cv2.IMREAD_GRAYSCALE)
-    if happens(0.03):
+    if happens(wear.inverse):
         pixels = 255 - pixels
-    return Scan(pixels=np.ascontiguousarray(pixels), matrix=matrix)
+    return np.ascontiguousarray(pixels)
 
 
 def turned(pixels: Pixels, degrees: int) -> Scan:
@@ -84,9 +150,21 @@ def moved_box(
     return float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())
 
 
-def _warp(shape: tuple[int, ...], rng: random.Random) -> np.ndarray:
+def _inset(shape: tuple[int, ...], rng: random.Random) -> np.ndarray:
+    """The page as a smaller thing on a scanner's bed or a table."""
     height, width = shape
-    angle = rng.gauss(0, 0.6) if rng.random() < 0.85 else rng.gauss(0, 2.0)
+    factor = rng.uniform(0.72, 0.97)
+    matrix = cv2.getRotationMatrix2D((0, 0), rng.gauss(0, 1.0), factor)
+    matrix[0, 2] += rng.uniform(0, 1 - factor) * width
+    matrix[1, 2] += rng.uniform(0, 1 - factor) * height
+    return np.vstack([matrix, [0, 0, 1]])
+
+
+def _warp(shape: tuple[int, ...], rng: random.Random, skew_deg: float) -> np.ndarray:
+    height, width = shape
+    # Small turns mostly; none that a feeder would not give.
+    angle = rng.gauss(0, 0.5) if rng.random() < 0.7 else rng.gauss(0, skew_deg)
+    angle = max(-3.2, min(3.2, angle))
     affine = cv2.getRotationMatrix2D((width / 2, height / 2), angle, rng.uniform(0.96, 1.0))
     matrix = np.vstack([affine, [0, 0, 1]])
     if rng.random() < 0.2:
@@ -102,6 +180,72 @@ def _warp(shape: tuple[int, ...], rng: random.Random) -> np.ndarray:
 def _warped(pixels: Pixels, matrix: np.ndarray, paper: int) -> Pixels:
     height, width = pixels.shape
     return cv2.warpPerspective(pixels, matrix, (width, height), borderValue=paper)
+
+
+def _uneven_ink(pixels: Pixels, rng: random.Random, noise: np.random.Generator) -> Pixels:
+    """Ink that took in some places and not in others: worn type, dry ribbon."""
+    height, width = pixels.shape
+    grid = rng.choice((6, 10, 24, 60))
+    coarse = noise.random((height // grid + 2, width // grid + 2), dtype=np.float32)
+    strength = cv2.resize(coarse, (width, height), interpolation=cv2.INTER_LINEAR)
+    return _inked(pixels, 1 - rng.uniform(0.2, 0.65) * strength)
+
+
+def _bands(pixels: Pixels, rng: random.Random, noise: np.random.Generator) -> Pixels:
+    """A print head's faint stripes down or across the roll."""
+    height, width = pixels.shape
+    along = rng.random() < 0.6
+    coarse = noise.random((1, rng.randint(3, 40)), dtype=np.float32)
+    strength = cv2.resize(coarse, (width if along else height, 1), interpolation=cv2.INTER_LINEAR)
+    strength = 1 - rng.uniform(0.2, 0.65) * strength
+    return _inked(pixels, strength if along else strength.T)
+
+
+def _inked(pixels: Pixels, strength: np.ndarray) -> Pixels:
+    """Ink scaled towards the paper's tone by `strength` in [0, 1]."""
+    paper = float(np.median(pixels[::8, ::8]))
+    return np.clip(paper + (pixels - np.float32(paper)) * strength, 0, 255).astype(np.uint8)
+
+
+def _dots(pixels: Pixels, rng: random.Random) -> Pixels:
+    """A needle printer's gaps between rows and columns of dots."""
+    paper, every = int(np.median(pixels[::8, ::8])), rng.choice((3, 3, 4))
+    out = pixels.copy()
+    mix = rng.uniform(0.35, 0.7)
+    for part in (np.s_[::every], np.s_[:, ::every]):
+        out[part] = (out[part] * (1 - mix) + paper * mix).astype(np.uint8)
+    return out
+
+
+def _folds(pixels: Pixels, rng: random.Random) -> Pixels:
+    """Creases: light on one side of a line, shade on the other. Made at an eighth of the size."""
+    height, width = pixels.shape
+    ys, xs = np.mgrid[0 : height // 8 + 1, 0 : width // 8 + 1].astype(np.float32) * 8
+    shade = np.zeros_like(xs)
+    for _ in range(rng.randint(1, 7)):
+        angle = rng.uniform(0, np.pi)
+        away = (xs - rng.uniform(0, width)) * np.cos(angle)
+        away += (ys - rng.uniform(0, height)) * np.sin(angle)
+        shade += (
+            np.tanh(away / 14) * np.exp(-np.abs(away) / rng.uniform(8, 90)) * rng.uniform(8, 42)
+        )
+    full = cv2.resize(shade, (width, height), interpolation=cv2.INTER_LINEAR)
+    return np.clip(pixels + full, 0, 255).astype(np.uint8)
+
+
+@cache
+def _grain_field() -> np.ndarray:
+    # Drawn once a process: drawing it for each page cost more than all other effects.
+    return np.random.default_rng(1).standard_normal((2304, 2304), dtype=np.float32)
+
+
+def _grain(pixels: Pixels, rng: random.Random) -> Pixels:
+    height, width = pixels.shape
+    field = _grain_field()
+    top, left = rng.randint(0, 2304 - height), rng.randint(0, 2304 - width)
+    grain = field[top : top + height, left : left + width]
+    noisy = cv2.scaleAdd(grain, rng.uniform(1, 13), pixels.astype(np.float32))
+    return np.clip(noisy, 0, 255).astype(np.uint8)
 
 
 def _bleed(pixels: Pixels, rng: random.Random) -> Pixels:
@@ -173,7 +317,11 @@ def _specks(pixels: Pixels, rng: random.Random, noise: np.random.Generator) -> P
 
 
 def _threshold(pixels: Pixels, rng: random.Random) -> Pixels:
-    """Fax and bilevel scans: one threshold between the page's own ink and paper."""
-    low, high = (float(v) for v in np.percentile(pixels[::4, ::4], (1, 90)))
-    cut = low + (high - low) * rng.uniform(0.45, 0.8)
+    """Fax and bilevel scans: ink against the paper around it, so that no shadow turns black."""
+    height, width = pixels.shape
+    low = float(np.percentile(pixels[::4, ::4], 1))
+    small = cv2.resize(pixels, (max(2, width // 24), max(2, height // 24)))
+    around = cv2.blur(cv2.dilate(small, np.ones((3, 3), np.uint8)), (3, 3))
+    paper = cv2.resize(around, (width, height), interpolation=cv2.INTER_LINEAR)
+    cut = low + (paper - low) * np.float32(rng.uniform(0.5, 0.8))
     return np.where(pixels > cut, 255, 0).astype(np.uint8)

@@ -11,6 +11,8 @@ from .blocks import Block, Run
 from .corpus import Corpus, Passage, Story, draw_language, is_drawable
 from .fonts import MONO, SANS, SERIF, TEXT, Family, FontShelf
 from .inline import runs_of
+from .salt import salted
+from .scan import OFFICE, Wear
 from .typeset import BLACK, Ink, Manuscript, Press, Sheet, Style, block_colour
 
 _LOCALES = {
@@ -29,19 +31,26 @@ BULLETS = ("•", "•", "•", "–", "-", "▪", "◦", "*", "■", "○", "�
 
 @dataclass(frozen=True, kw_only=True)
 class Draft:
-    """A generator's result: the manuscript and how many of its pages are worth taking."""
+    """A generator's result: the manuscript, how many of its pages are worth taking, its wear."""
 
     manuscript: Manuscript
     pages: int = 1
+    wear: Wear = OFFICE
 
 
 @dataclass
 class Studio:
-    """Corpus, fonts, press and invented names."""
+    """Corpus, fonts, press and invented names.
+
+    `body_pt` is the range of body type and `face` the body's family, where a kind asks for other
+    than the usual.
+    """
 
     corpus: Corpus
     shelf: FontShelf
     press: Press
+    body_pt: tuple[float, float] | None = None
+    face: Family | None = None
     _fakers: dict[str, Faker] = field(default_factory=dict)
 
     def names(self, rng: random.Random, lang: str) -> Faker:
@@ -60,7 +69,7 @@ class Studio:
         for _ in range(20):
             story = self.corpus.story(rng, lang=lang or draw_language(rng), genre=genre)
             if any(p.kind == "paragraph" for p in story.passages):
-                return story
+                return salted(story, rng)
         return Story(lang="en", genre="prose", passages=(Passage(kind="paragraph", text="Blank."),))
 
     def words(self, rng: random.Random, lang: str, count: int) -> str:
@@ -92,9 +101,11 @@ class Look:
         studio: Studio, rng: random.Random, lang: str, *, categories: tuple[str, ...] = TEXT
     ) -> Look:
         """A look with a body family that covers the language."""
-        body = studio.shelf.draw(rng, lang=lang, categories=categories)
+        body = studio.face or studio.shelf.draw(rng, lang=lang, categories=categories)
         other = studio.shelf.draw(rng, lang=lang, categories=SANS + SERIF)
-        size = min(13.0, max(6.8, rng.lognormvariate(2.28, 0.16)))
+        size = min(13.0, max(6.8, rng.lognormvariate(2.25, 0.17)))
+        if studio.body_pt:
+            size = rng.uniform(*studio.body_pt)
         indented = rng.random() < 0.4
         shade = rng.choice((16, 16, 16, 40, 72))
         coloured = rng.random() < 0.15

@@ -28,6 +28,10 @@ def block_colour(number: int, base: Ink) -> str:
     return f"rgb({red},{green},{blue})"
 
 
+# In a colour without a number: readback takes the dots for decoration.
+LEADERS = "#box(width: 1fr, text(fill: rgb(64,64,64), repeat[#h(1pt).#h(1pt)]))"
+
+
 def grey(level: int) -> str:
     """A typst grey that carries no block number."""
     return f"rgb({level & 0xF8},{level & 0xF8},{level & 0xF8})"
@@ -176,6 +180,8 @@ def _run_source(run: Run) -> str:
             return f"#super({quoted(run.ink)})"
         case "space":
             return f"#h({run.ink})"
+        case "leaders":
+            return LEADERS
         case _:
             return f"#{quoted(run.ink)}"
 
@@ -188,7 +194,7 @@ def _block_source(block: Block, number: int, style: Style) -> str:
     elif block.type == "code":
         inner = f"#raw({quoted(block.ink)}, block: true)"
     elif block.type == "figure":
-        inner = block.runs[0].ink.replace("COLOUR", block_colour(number, (96, 96, 96)))
+        inner = block.runs[0].ink.replace("COLOUR", block_colour(number, style.base))
     else:
         inner = _runs_source(block.runs)
     sticky = block.type[0] == "h" and block.type[1:].isdigit()
@@ -244,6 +250,8 @@ def _table_rules(table: Table, colour: str) -> list[str]:
     if table.rules == "frame":
         for x in (0, len(table.align)):
             lines.append(f"table.vline(x: {x}, stroke: 0.8pt + {colour})")
+    for y, x in table.lines:
+        lines.append(f"table.hline(y: {y}, start: {x}, stroke: 0.5pt + {colour})")
     return lines
 
 
@@ -257,7 +265,11 @@ def _cell_source(cell: Cell, x: int, y: int, table: Table, style: Style) -> str:
     if dark:
         options.append(f"fill: {grey(224)}")
     text = quoted(cell.text)
-    shown = f"#strong({text})" if cell.header else f"#{text}"
+    shown = f"#strong({text})" if cell.header or cell.bold else f"#{text}"
+    if cell.indent_em:
+        shown = f"#h({cell.indent_em:.2f}em)" + shown
+    if cell.leaders:
+        shown += "#h(3pt)" + LEADERS
     return f"table.cell({', '.join(options)})[{shown}]"
 
 

@@ -7,7 +7,22 @@ from collections.abc import Callable
 
 from ocria.models.recipes.pages.studio import Draft, Studio
 
-from . import books, business, crops, empty, news, papers, receipts, reports, slides
+from . import (
+    books,
+    business,
+    crops,
+    dense,
+    empty,
+    foreign,
+    ledgers,
+    news,
+    old,
+    papers,
+    receipts,
+    repeats,
+    reports,
+    slides,
+)
 
 Generator = Callable[[Studio, random.Random, int, int], Draft]
 
@@ -31,20 +46,48 @@ KINDS: dict[str, Generator] = {
     "line": crops.line,
     "formula": crops.formula,
     "empty": empty.empty,
+    "statute": dense.statute,
+    "contents": dense.contents,
+    "gazette": dense.gazette,
+    "notes": dense.notes,
+    "small_article": dense.small(books.article),
+    "small_contract": dense.small(books.contract),
+    "small_statute": dense.small(dense.statute),
+    "small_paper": dense.small(papers.paper),
+    "small_report": dense.small(reports.report),
+    "small_newspaper": dense.small(news.newspaper),
+    "small_invoice": dense.small(business.invoice),
+    "ledger": ledgers.ledger,
+    "register": ledgers.register,
+    "typescript": old.typescript,
+    "old_book": old.old_book,
+    "old_print": old.old_print,
+    "repeats": repeats.repeats,
+    "foreign": foreign.foreign,
 }
+# Kinds whose pages may not tell which way is up.
+UNTURNED = ("empty", "foreign", "strings", "formula", "line")
 # How often each kind is drawn for each family of page shapes.
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
-        "article": 15, "book": 13, "contract": 13, "paper": 12, "maths": 5, "report": 16,
-        "letter": 5, "form": 4, "invoice": 5, "code": 3, "newspaper": 8, "strings": 4,
-        "empty": 2, "table": 3,
+        "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 8, "report": 10, "letter": 4,
+        "form": 4, "invoice": 5, "code": 2, "newspaper": 4, "strings": 4, "empty": 2, "table": 3,
+        "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
+        "repeats": 3, "foreign": 2, "receipt": 4,
+    },
+    "dense": {
+        "small_article": 10, "small_contract": 7, "small_statute": 11, "small_paper": 15,
+        "small_report": 11, "small_newspaper": 6, "small_invoice": 3, "gazette": 9, "notes": 7,
+        "ledger": 12, "register": 9,
     },
     "landscape": {
-        "slide": 40, "report": 25, "article": 15, "table": 12, "newspaper": 5, "empty": 3,
+        "slide": 30, "report": 18, "article": 12, "table": 10, "newspaper": 5, "empty": 3,
+        "ledger": 13, "register": 9,
     },
-    "tall": {"receipt": 82, "region": 8, "strings": 6, "article": 4},
+    "tall": {"receipt": 86, "region": 6, "strings": 5, "article": 3},
     "crop": {
-        "table": 46, "region": 24, "formula": 10, "strings": 8, "code": 5, "slide": 3, "empty": 4,
+        "table": 44, "region": 18, "formula": 16, "strings": 9, "code": 4, "slide": 3, "empty": 3,
+        "line": 3,
     },
-    "strip": {"line": 62, "formula": 22, "strings": 16},
+    "strip": {"line": 52, "formula": 30, "strings": 18},
 }  # fmt: skip

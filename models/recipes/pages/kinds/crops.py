@@ -26,8 +26,8 @@ _MARKS = (
 
 
 def _sheet(rng: random.Random, width_px: int, height_px: int, lang: str, size_pt: float) -> Sheet:
-    """A sheet whose body type comes out 12 to 34 pixels high."""
-    pixels = min(34.0, max(12.0, rng.lognormvariate(2.9, 0.25)), height_px / 2.2)
+    """A sheet whose body type comes out 10 to 44 pixels high."""
+    pixels = min(44.0, max(10.0, rng.lognormvariate(2.85, 0.33)), height_px / 2.2)
     margin = rng.uniform(1, 10)
     return Sheet(
         width_px=width_px, height_px=height_px, scale=pixels / size_pt, lang=lang,

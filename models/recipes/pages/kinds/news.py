@@ -8,6 +8,7 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import SERIF
+from ocria.models.recipes.pages.scan import OFFICE, OLD
 from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
 
@@ -24,7 +25,8 @@ def newspaper(studio: Studio, rng: random.Random, width_px: int, height_px: int)
         margins_pt=(26, 26, 24, 26), hyphenate=True,
     )  # fmt: skip
     look = replace(
-        Look.draw(studio, rng, lang, categories=SERIF), size_pt=rng.uniform(7.6, 9.6), justify=True,
+        Look.draw(studio, rng, lang, categories=SERIF),
+        size_pt=rng.uniform(*(studio.body_pt or (7.2, 9.6))), justify=True,
         leading_em=rng.uniform(0.4, 0.6), first_indent_em=1.0, gap_pt=4.0,
     )  # fmt: skip
     manuscript = Manuscript(sheet=sheet, family=look.body)
@@ -35,7 +37,7 @@ def newspaper(studio: Studio, rng: random.Random, width_px: int, height_px: int)
         height = min(left, rng.uniform(150, 420))
         _story(studio, rng, manuscript, look, height - 40)
         left -= height
-    return Draft(manuscript=manuscript)
+    return Draft(manuscript=manuscript, wear=rng.choice((OFFICE, OFFICE, OLD)))
 
 
 def _name_line(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> None:
@@ -55,7 +57,8 @@ def _story(
         align=rng.choice(("left", "left", "center")), before_pt=9, after_pt=6,
     )  # fmt: skip
     manuscript.add(Block(type="h2", runs=(Run(ink=title),)), style)
-    columns = rng.randint(2, 4)
+    # Columns of at least 90 points: narrower ones hold two words a line.
+    columns = rng.randint(2, max(2, min(6, int((manuscript.sheet.width_pt - 52) / 102))))
     width_pt = (manuscript.sheet.width_pt - 52) / columns - 12
     room = width_pt * height_pt / (look.size_pt**2 * 0.5 * (0.75 + look.leading_em)) * columns
     inner = Manuscript(sheet=manuscript.sheet, family=manuscript.family, blocks=manuscript.blocks)

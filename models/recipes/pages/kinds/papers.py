@@ -24,6 +24,18 @@ def formula_block(studio: Studio, rng: random.Random, *, longest: int = 160) -> 
             return Block(type="formula", latex=latex, runs=(Run(ink=typst, style="math"),))
 
 
+def with_formulas(studio: Studio, rng: random.Random, text: str) -> str:
+    """A paragraph with a few short formulas between its words."""
+    if set(text) & set("$*_`[]\\"):
+        return text
+    words = text.split()
+    for _ in range(rng.randint(1, 1 + len(words) // 14)):
+        latex, _ = rng.choice(studio.corpus.formula_list)
+        if len(latex) <= 36:
+            words.insert(rng.randrange(len(words) + 1), f"${latex}$")
+    return " ".join(words)
+
+
 def _numbered(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> None:
     """A display formula, half of them with an equation number, which is a block of its own."""
     style = replace(look.style(), align="center", justify=False, before_pt=7, after_pt=7)
@@ -91,6 +103,8 @@ def paper(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
             )
             section += 1
         for passage in story.passages[: rng.randint(2, 8)]:
+            if passage.kind == "paragraph" and rng.random() < 0.15:
+                passage = replace(passage, text=with_formulas(studio, rng, passage.text))
             budget -= look.passage(studio, manuscript, passage) + 15
             if rng.random() < 0.12:
                 _numbered(studio, rng, manuscript, look)
@@ -145,6 +159,11 @@ def maths(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
         story = studio.story(rng, lang="en", genre="scientific")
         for passage in story.passages[: rng.randint(1, 4)]:
             budget -= look.passage(studio, manuscript, passage) + 15
+        # Most scientific paragraphs hold a formula that the list lacks, and cannot be set.
+        for passage in studio.story(rng, lang="en").passages[: rng.randint(0, 3)]:
+            if passage.kind == "paragraph":
+                text = with_formulas(studio, rng, passage.text[: rng.randint(80, 900)])
+                budget -= look.paragraph(studio, manuscript, text) + 15
         for _ in range(rng.choice((1, 1, 1, 2, 4))):
             _numbered(studio, rng, manuscript, look)
             budget -= 180

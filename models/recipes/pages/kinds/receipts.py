@@ -8,6 +8,7 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
 from ocria.models.recipes.pages.corpus import is_drawable
 from ocria.models.recipes.pages.fonts import MONO, SANS
+from ocria.models.recipes.pages.scan import THERMAL
 from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
 
@@ -39,16 +40,21 @@ def receipt(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
     """A till receipt."""
     lang = rng.choices(("en", "vi", "de", "fr", "es"), (64, 14, 8, 7, 7))[0]
     size = rng.uniform(7.5, 11)
-    width_pt = rng.uniform(size * 17, size * 26)
+    roll_pt = rng.uniform(size * 15, size * 29)
+    # On a page-shaped image the roll is a strip of the scanner's glass.
+    share = rng.uniform(0.4, 0.85) if width_px > 0.6 * height_px else 1.0
+    width_pt = roll_pt / share
+    left = rng.uniform(0, width_pt - roll_pt)
     margin = rng.uniform(3, 14)
     sheet = Sheet(
         width_px=width_px, height_px=height_px, scale=width_px / width_pt, lang=lang,
-        margins_pt=(rng.uniform(4, 30), margin, 4, margin), hyphenate=False,
+        margins_pt=(rng.uniform(4, 40), width_pt - roll_pt - left + margin, 4, left + margin),
+        hyphenate=False,
     )  # fmt: skip
     look = Look.draw(studio, rng, lang, categories=MONO + MONO + SANS)
     look = replace(look, size_pt=size, leading_em=rng.uniform(0.35, 0.7), justify=False)
     manuscript = Manuscript(sheet=sheet, family=look.body)
-    gap = rng.uniform(2, 7)
+    gap = rng.uniform(3, 7)
     style = Style(
         size_pt=size, leading_em=look.leading_em, before_pt=gap, after_pt=gap, base=look.ink
     )
@@ -58,10 +64,12 @@ def receipt(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
     _items(studio, rng, manuscript, style, lang)
     _rule(rng, manuscript)
     _sums(rng, manuscript, style, lang)
+    if rng.random() < 0.3:
+        _taxes(rng, manuscript, style, lang)
     for _ in range(rng.randint(0, 3)):
         text = rng.choice((rng.choice(_CLOSINGS), studio.words(rng, lang, rng.randint(3, 14))))
         _centred(manuscript, text, replace(style, align=rng.choice(("center", "center", "left"))))
-    return Draft(manuscript=manuscript)
+    return Draft(manuscript=manuscript, wear=THERMAL)
 
 
 def _rule(rng: random.Random, manuscript: Manuscript) -> None:
@@ -147,11 +155,16 @@ def _items(
     }[columns]  # fmt: skip
     rows: list[tuple[Cell | None, ...]] = []
     if rng.random() < 0.5:
-        rows.append(tuple(Cell(text=name, header=rng.random() < 2) for name in names))
-    room = manuscript.sheet.height_pt / (style.size_pt * 2.2) - 14
+        rows.append(tuple(Cell(text=name, header=True) for name in names))
+    stacked, loud = columns > 2 and rng.random() < 0.4, rng.random() < 0.6
+    room = (manuscript.sheet.height_pt / (style.size_pt * 2.2) - 14) / (2 if stacked else 1)
     for _ in range(max(1, int(room * rng.uniform(0.05, 0.9)))):
-        text = studio.words(rng, lang, rng.randint(1, 4))
-        text = text.upper() if rng.random() < 0.5 else text
+        text = _product(studio, rng, lang)
+        text = text.upper() if loud else text
+        if stacked:
+            # The name has a line of its own, code and numbers stand below it.
+            rows.append((Cell(text=text, columns=columns), *(None,) * (columns - 1)))
+            text = "".join(rng.choice("0123456789") for _ in range(rng.randint(4, 13)))
         count = str(rng.randint(1, 12))
         cells = {
             2: (text, price(rng, lang)), 3: (count, text, price(rng, lang)),
@@ -166,7 +179,30 @@ def _items(
     widths = {2: ("1fr", "auto"), 3: ("auto", "1fr", "auto"), 4: ("1fr", "auto", "auto", "auto")}
     table = Table(
         rows=tuple(rows), align=align[columns], rules="none", widths=widths[columns],
-        inset_pt=rng.uniform(1, 3),
+        inset_pt=rng.uniform(1.7, 4),
+    )  # fmt: skip
+    manuscript.add(Block(type="table", table=table), style)
+
+
+def _product(studio: Studio, rng: random.Random, lang: str) -> str:
+    text = studio.words(rng, lang, rng.randint(1, 4))
+    if rng.random() < 0.3:
+        unit = rng.choice(("G", "ML", "KG", "L", "PCS", "MM", "X2", "'S"))
+        text += f" {rng.randint(1, 999)}{unit}"
+    return text
+
+
+def _taxes(rng: random.Random, manuscript: Manuscript, style: Style, lang: str) -> None:
+    """A summary by tax rate."""
+    heads = rng.choice((("GST Summary", "Amount", "Tax"), ("Tax Code", "%", "Amt", "Tax")))
+    rows = [tuple(Cell(text=head, header=True) for head in heads)]
+    for code in rng.sample(("SR", "ZRL", "ZR", "S", "A", "B"), rng.randint(1, 3)):
+        first = f"{code} @ {rng.choice((0, 6, 7, 10, 19))}%" if len(heads) == 3 else code
+        texts = [first, *(price(rng, lang) for _ in heads[1:])]
+        rows.append(tuple(Cell(text=text) for text in texts))
+    table = Table(
+        rows=tuple(rows), align=("left", *("right",) * (len(heads) - 1)), rules="none",
+        widths=("1fr", *("auto",) * (len(heads) - 1)), inset_pt=rng.uniform(1.7, 4),
     )  # fmt: skip
     manuscript.add(Block(type="table", table=table), style)
 
@@ -180,6 +216,6 @@ def _sums(rng: random.Random, manuscript: Manuscript, style: Style, lang: str) -
     )
     table = Table(
         rows=rows, align=("left", "right"), rules="none", widths=("1fr", "auto"),
-        inset_pt=rng.uniform(1, 3),
+        inset_pt=rng.uniform(1.7, 4),
     )  # fmt: skip
     manuscript.add(Block(type="table", table=table), style)

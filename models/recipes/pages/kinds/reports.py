@@ -64,7 +64,7 @@ def table_image(studio: Studio, rng: random.Random, width_px: int, height_px: in
     """One table that fills the image, as cut out of a journal in small type."""
     lang = rng.choice(("en", "en", "en", draw_language(rng)))
     size = rng.uniform(6.5, 10)
-    scale = rng.uniform(1.45, 2.3) if width_px < 900 else rng.uniform(1.6, 2.0)
+    scale = rng.uniform(1.2, 2.6) if width_px < 900 else rng.uniform(1.5, 2.0)
     margin = rng.uniform(2, 14)
     sheet = Sheet(
         width_px=width_px, height_px=height_px, scale=scale, lang=lang,
