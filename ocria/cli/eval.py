@@ -63,6 +63,14 @@ def eval_(
         bool,
         typer.Option("--with-text-layer", help="Give OCRia the PDF itself, not its page images."),
     ] = False,
+    katex: Annotated[
+        Path | None,
+        typer.Option(
+            "--katex",
+            metavar="DIR",
+            help="Also compare formulas as pictures: an installed npm package katex, and Chromium.",
+        ),
+    ] = None,
     furniture: arguments.FurnitureOption = "drop",
     model: arguments.ModelOption = DEFAULT_MODEL,
     device: arguments.DeviceOption = "auto",
@@ -92,6 +100,7 @@ def eval_(
         shard=parse_shard(shard),
         rerun=rerun,
         unscored=unscored,
+        katex=katex,
         furniture=furniture,
     )
     notify = None if quiet else lambda line: print_notice("eval", line)

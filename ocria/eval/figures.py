@@ -32,6 +32,7 @@ METRICS: tuple[MetricSpec, ...] = (
     MetricSpec(name="teds", title="TEDS", better="higher"),
     MetricSpec(name="teds_structure", title="TEDS-S", better="higher"),
     MetricSpec(name="formula_match", title="formula =", better="higher"),
+    MetricSpec(name="formula_match_drawn", title="formula = drawn", better="higher"),
     MetricSpec(name="formula_similarity", title="formula ~", better="higher"),
     MetricSpec(name="rules_passed", title="rules", better="higher"),
     MetricSpec(name="invented_words", title="invented words", better="lower"),

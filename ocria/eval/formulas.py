@@ -2,13 +2,15 @@
 
 Two sources that draw the same picture can differ in spacing, in optional braces, and in which of
 several names a command goes by. `normalise_latex` removes what does not show or shows the same;
-what is left is compared token by token. Formulas are not rendered.
+what is left is compared token by token. Where pictures are there (`formula_pictures`), formulas are
+also compared as these.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from rapidfuzz import process
@@ -45,6 +47,7 @@ _SAME = {
     r"\implies": r"\Longrightarrow", r"\prime": "'", r"\lt": "<", r"\gt": ">",
 }  # fmt: skip
 _LABELS = re.compile(r"\\(?:label|tag\*?)\s*\{[^{}]*\}")
+_END_MARK = re.compile(r"(?<!\\)[.,;]\s*$")
 _ENVIRONMENT = re.compile(
     r"\\(?:begin|end)\s*\{(?:equation|align|aligned|gather|gathered|split)\*?\}"
 )
@@ -58,9 +61,13 @@ REACH = 60
 
 @dataclass(frozen=True, kw_only=True)
 class FormulaScores:
-    """`match`: share of the truth's formulas found exactly; `similarity`: mean over them."""
+    """`match`: share of the truth's formulas found exactly; `similarity`: mean over them.
+
+    `match_drawn` counts those that are the same picture too; None without pictures.
+    """
 
     match: float
+    match_drawn: float | None
     similarity: float
     num_truth: int
     num_found: int
@@ -82,15 +89,23 @@ def normalise_latex(latex: str) -> tuple[str, ...]:
     return tuple(_without_single_braces(_without_empty_groups(tokens)))
 
 
-def score_formulas(truth: tuple[str, ...], found: tuple[str, ...]) -> FormulaScores:
+def drawable_latex(latex: str) -> str:
+    """LaTeX without what `normalise_latex` drops as not of the formula: labels, an end mark."""
+    text = _END_MARK.sub("", _LABELS.sub(" ", latex).strip())
+    return _END_MARK.sub("", text.strip("$ \n"))
+
+
+def score_formulas(
+    truth: tuple[str, ...], found: tuple[str, ...], draw: Draw | None = None
+) -> FormulaScores:
     """Pair equal formulas, then each other one with the most similar unused, best pairs first.
 
     On pages with hundreds of formulas only those at about the same place are compared.
     """
-    left = [normalise_latex(latex) for latex in truth]
-    right = [normalise_latex(latex) for latex in found]
-    open_left, open_right = _without_equal(left, right)
-    exact = len(left) - len(open_left)
+    left, right = _without_equal(truth, found, [*map(normalise_latex, (*truth, *found))])
+    exact = len(truth) - len(left)
+    drawn = None if draw is None else len(truth) - len(_undrawn(left, right, draw))
+    open_left, open_right = (list(map(normalise_latex, side)) for side in (left, right))
     total = float(exact)
     used_left: set[int] = set()
     used_right: set[int] = set()
@@ -102,31 +117,44 @@ def score_formulas(truth: tuple[str, ...], found: tuple[str, ...]) -> FormulaSco
     count = max(len(truth), 1)
     return FormulaScores(
         match=exact / count,
+        match_drawn=None if drawn is None else drawn / count,
         similarity=total / count,
         num_truth=len(truth),
         num_found=len(found),
     )
 
 
+Draw = Callable[[Sequence[str]], Sequence[Hashable]]
+"""Pictures of LaTeX sources, equal where they look the same; None for what cannot be drawn."""
 _Tokens = tuple[str, ...]
 
 
 def _without_equal(
-    left: list[_Tokens], right: list[_Tokens]
-) -> tuple[list[_Tokens], list[_Tokens]]:
-    """Both lists without the formulas that stand in both, as often as they do."""
-    common = Counter(left) & Counter(right)
-    rest: list[list[_Tokens]] = []
-    for side in (left, right):
+    left: Sequence[str], right: Sequence[str], keys: Sequence[Hashable]
+) -> tuple[list[str], list[str]]:
+    """Both lists without the formulas that stand in both, as often as they do.
+
+    `keys` say, for those on the left and then those on the right, which are equal; None is like
+    nothing.
+    """
+    sides = (left, keys[: len(left)]), (right, keys[len(left) :])
+    common = Counter(sides[0][1]) & Counter(sides[1][1])
+    rest: list[list[str]] = []
+    for formulas, own_keys in sides:
         taken = Counter(common)
         kept = []
-        for tokens in side:
-            if taken[tokens]:
-                taken[tokens] -= 1
+        for latex, key in zip(formulas, own_keys, strict=True):
+            if key is not None and taken[key]:
+                taken[key] -= 1
             else:
-                kept.append(tokens)
+                kept.append(latex)
         rest.append(kept)
     return rest[0], rest[1]
+
+
+def _undrawn(left: list[str], right: list[str], draw: Draw) -> list[str]:
+    """Formulas of the left that are no picture of the right; none is drawn without need."""
+    return _without_equal(left, right, draw([*left, *right]))[0] if left and right else left
 
 
 def _near_pairs(left: list[_Tokens], right: list[_Tokens]) -> list[tuple[float, int, int]]:

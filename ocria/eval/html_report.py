@@ -70,7 +70,7 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
         f"<title>ocria eval: {safe(report.dataset.name)}</title><style>{_STYLE}</style>"
         f"<h1>{safe(report.dataset.name)}</h1><p>{safe(engines)}. Pages at {report.dpi} dpi. "
         "<del>Missing</del> and <ins>added or misread</ins> words are marked in each reading, "
-        "after normalisation.</p>"
+        f"after normalisation. Formulas are compared as {safe(report.formulas_compared)}.</p>"
     )
     stream.write(_figures_html("Overall (machine-made truth left out)", report, None))
     if report.problems:

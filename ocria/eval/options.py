@@ -31,6 +31,7 @@ class EvalOptions:
         shard: (I, N) runs only every Nth item, from the Ith (0-based), and scores what is there.
         rerun: ignore kept predictions.
         unscored: also run files without truth, for failures, loops and times.
+        katex: folder of an installed `katex` package, to compare formulas as pictures too.
         furniture: whether OCRia's running heads, feet and page numbers are scored.
     """
 
@@ -48,6 +49,7 @@ class EvalOptions:
     shard: tuple[int, int] = (0, 1)
     rerun: bool = False
     unscored: bool = False
+    katex: Path | None = None
     furniture: Furniture = "drop"
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from ocria.eval.predictions import Prediction
 from ocria.eval.score import ItemScore
 
 DIGITS = 4
+AS_LATEX = "normalised LaTeX"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,7 @@ class EvalReport:
     dataset: Dataset
     dpi: int
     runs: tuple[EngineRun, ...]
+    formulas_compared: str = AS_LATEX
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -62,6 +64,7 @@ class EvalReport:
             "dataset": self.dataset.name,
             "layout": self.dataset.layout,
             "dpi": self.dpi,
+            "formulas_compared": self.formulas_compared,
             **next(iter(rows.values()), {}),
             "problems": [{"where": p.where, "what": p.what} for p in self.problems],
         }

@@ -2,9 +2,9 @@
 
 present, absent: fuzzy partial ratio against 1 - max_diffs / length. order: some near hit of
 `before` starts before some near hit of `after`. table: a cell and its neighbours or headings.
-math: a formula with the same normalised LaTeX (the bench compares rendered pictures, which needs
-a browser; this is stricter). baseline: something readable, no repetition at the end, no letters of
-scripts that the bench does not expect. Other rule types are refused by name.
+math: a formula with the same normalised LaTeX (the bench compares pictures, as `score` does where
+a browser is there; without one this is stricter). baseline: something readable, no repetition at
+the end, no letters of scripts that the bench does not expect. Other rule types are refused by name.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ class RuleError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """One rule of a page: its name, type, and what decides it."""
+    """One rule of a page: its name, type, and what decides it; `formula` is that of a math rule."""
 
     id: str
     type: str
     holds: Callable[[str], bool]
+    formula: str | None = None
 
 
 def read_rule(row: Mapping[str, Any]) -> Rule:
@@ -45,7 +46,8 @@ def read_rule(row: Mapping[str, Any]) -> Rule:
     if builder is None:
         raise RuleError(f"unknown rule type `{kind}`")
     try:
-        return Rule(id=str(row.get("id", "")), type=kind, holds=builder(row))
+        formula = str(row["math"]) if kind == "math" else None
+        return Rule(id=str(row.get("id", "")), type=kind, holds=builder(row), formula=formula)
     except (KeyError, TypeError, ValueError) as error:
         raise RuleError(f"rule `{row.get('id', '?')}` of type {kind}: {error}") from error
 

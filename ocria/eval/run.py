@@ -11,6 +11,7 @@ from pathlib import Path
 from ocria.errors import InputError, OcriaError, OutputError, UsageError
 from ocria.eval.datasets import load_dataset
 from ocria.eval.engines import Engine, PageImage, UnreadablePage, make_engine
+from ocria.eval.formula_pictures import FormulaPictures, open_formula_pictures
 from ocria.eval.items import Dataset, Item, Problem
 from ocria.eval.options import EvalOptions
 from ocria.eval.page_images import page_images
@@ -25,7 +26,7 @@ from ocria.eval.predictions import (
     read_mark,
     read_prediction,
 )
-from ocria.eval.report import EngineRun, EvalReport, ScoredItem, summarise
+from ocria.eval.report import AS_LATEX, EngineRun, EvalReport, ScoredItem, summarise
 from ocria.eval.score import ItemScore, score_item
 
 Notify = Callable[[str], None]
@@ -42,16 +43,32 @@ def evaluate(options: EvalOptions, *, notify: Notify = lambda line: None) -> Eva
     dataset = _selected(load_dataset(options.dataset), options)
     if not dataset.items and not dataset.problems:
         raise UsageError("nothing to score", hint="see --only, and what the dataset lists")
+    pictures = None if options.katex is None else open_formula_pictures(options.katex)
     if options.pred is not None:
         if not options.pred.is_dir():
             raise InputError(f"no such folder: {options.pred}", hint="--pred wants a folder")
-        runs = [_score_predictions(dataset, options)]
+        runs = [_score_predictions(dataset, options, pictures)]
     else:
         _make_work_folder(options.work)
         # All of them first: a missing one must not be found after hours with another.
         engines = [make_engine(name, options) for name in options.engines]
-        runs = [_run_engine(engine, dataset, options, notify) for engine in engines]
-    return EvalReport(dataset=dataset, dpi=options.dpi, runs=tuple(runs))
+        runs = [_run_engine(engine, dataset, options, pictures, notify) for engine in engines]
+    if pictures is None:
+        return EvalReport(dataset=dataset, dpi=options.dpi, runs=tuple(runs))
+    return EvalReport(
+        dataset=_with_undrawn(dataset, pictures),
+        dpi=options.dpi,
+        runs=tuple(runs),
+        formulas_compared=f"{AS_LATEX}, and as drawn by KaTeX {pictures.version}",
+    )
+
+
+def _with_undrawn(dataset: Dataset, pictures: FormulaPictures) -> Dataset:
+    """The dataset; that the browser failed is a problem of the whole evaluation."""
+    if not pictures.num_failed:
+        return dataset
+    what = f"{pictures.num_failed} formulas were not drawn: the browser failed"
+    return replace(dataset, problems=(*dataset.problems, Problem(where="--katex", what=what)))
 
 
 def _make_work_folder(path: Path) -> None:
@@ -88,7 +105,9 @@ def _spread(items: list[Item]) -> list[Item]:
     return [item for _, item in sorted(keyed, key=lambda pair: pair[0])]
 
 
-def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
+def _score_predictions(
+    dataset: Dataset, options: EvalOptions, pictures: FormulaPictures | None
+) -> EngineRun:
     assert options.pred is not None
     scored: list[ScoredItem] = []
     problems: list[Problem] = []
@@ -100,7 +119,8 @@ def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
         except PredictionError as error:
             problems.append(Problem(where=item.name, what=str(error)))
             continue
-        scored.append(ScoredItem(score=score_item(item, prediction), prediction=prediction))
+        score = score_item(item, prediction, pictures)
+        scored.append(ScoredItem(score=score, prediction=prediction))
     marks = (read_mark(options.pred, item.score.item.name) for item in scored)
     mark = next((mark for mark in marks if mark is not None), None)
     engine = mark.engine if mark else options.pred.name
@@ -108,7 +128,11 @@ def _score_predictions(dataset: Dataset, options: EvalOptions) -> EngineRun:
 
 
 def _run_engine(
-    engine: Engine, dataset: Dataset, options: EvalOptions, notify: Notify
+    engine: Engine,
+    dataset: Dataset,
+    options: EvalOptions,
+    pictures: FormulaPictures | None,
+    notify: Notify,
 ) -> EngineRun:
     mark = EngineMark(
         engine=engine.name, version=engine.version, dpi=options.dpi,
@@ -132,7 +156,7 @@ def _run_engine(
             Problem(where=f"{item.name} page {page.number}", what=page.error or FAILED)
             for page in failed
         )
-        score = score_item(item, prediction)
+        score = score_item(item, prediction, pictures)
         scored.append(ScoredItem(score=score, prediction=prediction))
         notify(f"{engine.name} {number + 1}/{len(dataset.items)} {item.name}{_absent(score)}")
     return summarise(engine.name, engine.version, scored, problems)

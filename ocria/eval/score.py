@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ocria.eval.confidence import JudgedBlock, judge_block
+from ocria.eval.formula_pictures import FormulaPictures
 from ocria.eval.formulas import formulas_in, score_formulas
 from ocria.eval.honesty import invented_words, is_looping, visible_chars
 from ocria.eval.items import Item, Truth
 from ocria.eval.normalize import normalise, plain_from_markdown
 from ocria.eval.predictions import FAILED, TRUNCATED, Prediction
+from ocria.eval.rules import Rule
 from ocria.eval.table_scores import score_tables
 from ocria.eval.tables import tables_in
 from ocria.eval.text_scores import score_text
@@ -47,6 +49,7 @@ class ItemScore:
     teds: float | None = None
     teds_structure: float | None = None
     formula_match: float | None = None
+    formula_match_drawn: float | None = None
     formula_similarity: float | None = None
     rules: tuple[RuleOutcome, ...] = ()
     seconds: float | None = None
@@ -69,8 +72,10 @@ class ItemScore:
         return max(known, default=0.0) + float(self.looping)
 
 
-def score_item(item: Item, prediction: Prediction) -> ItemScore:
-    """Hold a prediction against the item's truth."""
+def score_item(
+    item: Item, prediction: Prediction, pictures: FormulaPictures | None = None
+) -> ItemScore:
+    """Hold a prediction against the item's truth; with `pictures` formulas are drawn as well."""
     markdown = prediction.markdown
     truth = item.truth or Truth()
     figures: dict[str, float | None] = {}
@@ -82,11 +87,13 @@ def score_item(item: Item, prediction: Prediction) -> ItemScore:
         tables = score_tables(truth.tables, tables_in(markdown))
         figures.update(teds=tables.teds, teds_structure=tables.teds_structure)
     if truth.formulas is not None:
-        formulas = score_formulas(truth.formulas, formulas_in(markdown))
-        figures.update(formula_match=formulas.match, formula_similarity=formulas.similarity)
-    outcomes = tuple(
-        RuleOutcome(id=rule.id, type=rule.type, passed=rule.holds(markdown)) for rule in truth.rules
-    )
+        draw = None if pictures is None else pictures.draw
+        formulas = score_formulas(truth.formulas, formulas_in(markdown), draw)
+        figures.update(
+            formula_match=formulas.match,
+            formula_match_drawn=formulas.match_drawn,
+            formula_similarity=formulas.similarity,
+        )
     seconds = [page.seconds for page in prediction.pages if page.seconds is not None]
     tokens = [page.tokens for page in prediction.pages if page.tokens is not None]
     return ItemScore(
@@ -95,11 +102,32 @@ def score_item(item: Item, prediction: Prediction) -> ItemScore:
         pages_failed=sum(page.status == FAILED for page in prediction.pages),
         pages_truncated=sum(page.status == TRUNCATED for page in prediction.pages),
         looping=_looping(truth, markdown),
-        rules=outcomes,
+        rules=_outcomes(truth.rules, markdown, pictures),
         seconds=sum(seconds) if seconds else None,
         tokens=sum(tokens) if tokens else None,
         judged=_judged(truth, prediction),
         **figures,
+    )
+
+
+def _outcomes(
+    rules: tuple[Rule, ...], markdown: str, pictures: FormulaPictures | None
+) -> tuple[RuleOutcome, ...]:
+    """What holds; a math rule that does not is tried by picture, where these are there."""
+    passed = [rule.holds(markdown) for rule in rules]
+    if pictures is not None:
+        wanted = {
+            place: rule.formula
+            for place, rule in enumerate(rules)
+            if rule.formula is not None and not passed[place]
+        }
+        formulas = formulas_in(markdown) if wanted else ()
+        pictures.draw([*wanted.values(), *formulas])  # One browser run for the page.
+        for place, formula in wanted.items():
+            passed[place] = pictures.holds(formula, formulas)
+    return tuple(
+        RuleOutcome(id=rule.id, type=rule.type, passed=held)
+        for rule, held in zip(rules, passed, strict=True)
     )
 
 

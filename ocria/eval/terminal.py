@@ -12,7 +12,7 @@ from ocria.eval.figures import METRICS, Aggregate, MetricSpec
 from ocria.eval.report import EngineRun, EvalReport
 
 SHOWN = ("cer", "word_f1", "order_edit", "teds", "teds_structure", "formula_match",
-         "rules_passed", "invented_words", "invented_chars")  # fmt: skip
+         "formula_match_drawn", "rules_passed", "invented_words", "invented_chars")  # fmt: skip
 MAX_PROBLEMS = 20
 WIDTH_IN_FILES = 160
 
@@ -25,7 +25,8 @@ def print_report(report: EvalReport, stream: TextIO) -> None:
     console.print(_overall_table(report))
     console.print(_set_table(report))
     console.print(
-        f"{report.dataset.name}: {report.dpi} dpi, images only unless said. Mean (median) over n "
+        f"{report.dataset.name}: {report.dpi} dpi, images only unless said. Formulas are compared "
+        f"as {report.formulas_compared}. Mean (median) over n "
         "items; CER and WER are clipped at 1 an item; \\[low, high] is the 95 % bootstrap interval "
         "of the mean.",
         style="dim",
