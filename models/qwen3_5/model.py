@@ -54,6 +54,8 @@ class Qwen35(nn.Module):
             del self.lm_head.weight
         self.layout = _layout(config)
         self.vocab_size = config.text.vocab_size
+        self.hidden_size = config.text.hidden_size
+        self.num_layers = config.text.num_hidden_layers
         self.tap_layers: tuple[int, ...] = ()
 
     @torch.inference_mode()
@@ -118,6 +120,16 @@ class Qwen35(nn.Module):
         rows = Pass(tuple(spans), rotary, prefill=False)
         hidden_TD, taps = decoder.tapped(x_TD, rows, self.tap_layers)
         return Output(self.lm_head(hidden_TD), _stacked(taps))
+
+    @torch.inference_mode()
+    def embed(self, ids_T: Tensor) -> Tensor:
+        """Embedding rows [T, D], which a drafter borrows."""
+        return self.model.language_model.embed_tokens(ids_T)
+
+    @torch.inference_mode()
+    def head(self, hidden_TD: Tensor) -> Tensor:
+        """Logits [T, V] of normed hidden rows, likewise."""
+        return self.lm_head(hidden_TD)
 
     @torch.inference_mode()
     def fold(self, folds: Sequence[Fold]) -> None:

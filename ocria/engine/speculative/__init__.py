@@ -1,6 +1,7 @@
 """Speculative decoding: a drafter proposes, one verify loop decides."""
 
 from ocria.engine.speculative.auto import AutoDrafter, Source
+from ocria.engine.speculative.dflash import DFlashDrafter
 from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
 from ocria.engine.speculative.ngram import NgramDrafter
 from ocria.engine.speculative.pass_cost import PassCost
@@ -9,6 +10,7 @@ from ocria.engine.speculative.verifier import Judged, Verdict, verify
 
 __all__ = [
     "AutoDrafter",
+    "DFlashDrafter",
     "Draft",
     "Drafter",
     "Judged",

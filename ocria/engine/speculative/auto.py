@@ -13,7 +13,9 @@ holds whatever a source does, so the first may hope.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ocria.engine.speculative.drafter import Draft, Drafter
+from torch import Tensor
+
+from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
 from ocria.engine.speculative.pass_cost import PassCost
 from ocria.models.base import Prompt
 
@@ -99,6 +101,12 @@ class AutoDrafter:
         for source in self._sources:
             source.drafter.prepare(prompt)
             source.expected, source.num_accepted = (), 0
+
+    def tap(self, rows_TLD: Tensor) -> None:
+        """Hands the target's rows to the sources that want them; see `TapDrafter`."""
+        for source in self._sources:
+            if isinstance(source.drafter, TapDrafter):
+                source.drafter.tap(rows_TLD)
 
     def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
         """The first tokens of the best source's proposal, as many as are worth their rows."""
