@@ -99,11 +99,10 @@ class DeltaMixer(nn.Module):
         pieces = []
         for span, place in rows.placed():
             ring_EX = span.state.conv_in_LEX[self.index]
-            if span.start >= num_before:
-                pieces.append(read_ring(ring_EX, span.start - num_before, num_before))
-            else:
-                assert span.start == 0, "a sequence begins with its whole first chunk"
-                pieces.append(ring_EX.new_zeros(num_before, ring_EX.shape[1]))
+            num_there = min(span.start, num_before)
+            if num_there < num_before:
+                pieces.append(ring_EX.new_zeros(num_before - num_there, ring_EX.shape[1]))
+            pieces.append(read_ring(ring_EX, span.start - num_there, num_there))
             pieces.append(qkv_TX[place])
         taps_XW = self.conv1d.weight[:, 0]
         conv_TX = by_rows(lambda x: causal_conv_silu(x, taps_XW), torch.cat(pieces), num_before)
