@@ -74,7 +74,10 @@ def register_engine(name: str, maker: EngineMaker) -> None:
 
 
 def make_engine(name: str, options: EvalOptions) -> Engine:
-    """Load an engine. Raises UsageError for an unknown or absent one, with a hint to install it."""
+    """Load an engine.
+
+    Raises UsageError for an unknown one, WeightsError with a hint for one that is not installed.
+    """
     if name in _added:
         return _added[name](options)
     if name not in _MAKERS:

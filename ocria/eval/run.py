@@ -37,8 +37,9 @@ def evaluate(options: EvalOptions, *, notify: Notify = lambda line: None) -> Eva
     """Evaluate as the options say; `notify` hears one line an item.
 
     Raises InputError where the dataset is of no known layout, UsageError for an engine that is
-    unknown or not installed or where nothing is left to score, OutputError for a work folder that
-    cannot be written. Everything else that goes wrong is named in the report.
+    unknown or where nothing is left to score, WeightsError for one that is not installed,
+    OutputError for a work folder that cannot be written. Everything else that goes wrong is named
+    in the report.
     """
     dataset = _selected(load_dataset(options.dataset), options)
     if not dataset.items and not dataset.problems:

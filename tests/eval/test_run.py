@@ -326,13 +326,6 @@ def test_unknown_engines_and_impossible_options() -> None:
             parse_shard(text)
 
 
-def test_an_absent_peer_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(UsageError) as caught:
-        make_engine("tesseract", EvalOptions(dataset=Path()))
-    assert caught.value.hint is not None and "tesseract-ocr" in caught.value.hint
-
-
 def test_what_cannot_work_is_said_before_anything_is_read(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to score"):
         evaluate(options(dataset, only="no such kind"))

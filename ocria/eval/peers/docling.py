@@ -13,9 +13,11 @@ from ocria.eval.options import EvalOptions
 from ocria.eval.peers.absent import absent
 from ocria.eval.predictions import PagePrediction
 
+_FETCH = "`docling-tools models download` fetches them; DOCLING_ARTIFACTS_PATH names another folder"
+
 
 class Docling:
-    """The default pipeline for images. Its weights must lie in its own cache already."""
+    """The default pipeline for images, with weights that lie on this machine already."""
 
     name = "docling"
 
@@ -41,10 +43,31 @@ class Docling:
 
 
 def make(options: EvalOptions) -> Docling:
-    """Build the converter. Raises UsageError where the package is absent."""
+    """Build the pipeline on one thread. Raises WeightsError where package or weights are absent.
+
+    Left to itself the package fetches what it lacks; told of a folder, it takes that or fails.
+    """
     try:
-        from docling.datamodel.base_models import DocumentStream
-        from docling.document_converter import DocumentConverter
+        from docling.datamodel.accelerator_options import AcceleratorOptions
+        from docling.datamodel.base_models import DocumentStream, InputFormat
+        from docling.datamodel.pipeline_options import ThreadedPdfPipelineOptions
+        from docling.datamodel.settings import settings
+        from docling.document_converter import DocumentConverter, ImageFormatOption
     except ImportError as error:
-        raise absent("docling", "pip install docling, and fetch its models beforehand") from error
-    return Docling(DocumentConverter(), DocumentStream)
+        raise absent("docling", "pip install docling") from error
+    folder = settings.artifacts_path or settings.cache_dir / "models"
+    if not folder.is_dir():
+        raise absent("docling", _FETCH, what=f"has no weights in {folder}")
+    pipeline = ThreadedPdfPipelineOptions(
+        artifacts_path=folder,
+        accelerator_options=AcceleratorOptions(num_threads=1, device=options.device),
+    )
+    converter = DocumentConverter(
+        format_options={InputFormat.IMAGE: ImageFormatOption(pipeline_options=pipeline)}
+    )
+    try:
+        converter.initialize_pipeline(InputFormat.IMAGE)
+    # Each of its models has errors of its own for files that are missing.
+    except Exception as error:
+        raise absent("docling", _FETCH, what=f"cannot load its weights: {error}") from error
+    return Docling(converter, DocumentStream)

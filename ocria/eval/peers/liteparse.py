@@ -15,9 +15,14 @@ from ocria.eval.peers.absent import absent
 from ocria.eval.peers.tesseract import Tesseract, find_program
 from ocria.eval.predictions import PagePrediction
 
+JPEG_QUALITY = 95
+
 
 class LiteParse:
     """Each page is handed over as a PDF that holds its picture alone: no text layer to read.
+
+    It draws the PDF at the picture's own resolution, so that it sees the pixels that all others see
+    but for a weak JPEG, the only form in which Pillow puts colour into a PDF.
 
     Its recognition is Tesseract's. It fetches language data from the network unless told where
     some lies, so it is always told.
@@ -28,15 +33,16 @@ class LiteParse:
     def __init__(self, build: Callable[..., Any], tesseract: Tesseract) -> None:
         self._build = build
         self._tesseract = tesseract
-        self._parsers: dict[str, Any] = {}
+        self._parsers: dict[tuple[str, int], Any] = {}
         self.version = version("liteparse")
 
     def read(self, pages: Sequence[PageImage], *, lang: str) -> Iterator[PagePrediction]:
         """Read each page image in turn, in the stated language where its data is installed."""
-        parser = self._parser(self._tesseract.languages(lang))
+        languages = self._tesseract.languages(lang)
         for page in pages:
+            parser = self._parser(languages, round(page.dpi))
             buffer = io.BytesIO()
-            page.image.save(buffer, "PDF", resolution=page.dpi)
+            page.image.save(buffer, "PDF", resolution=round(page.dpi), quality=JPEG_QUALITY)
             start = time.perf_counter()
             result = parser.parse(buffer.getvalue())
             yield PagePrediction(
@@ -45,20 +51,21 @@ class LiteParse:
                 seconds=time.perf_counter() - start,
             )
 
-    def _parser(self, languages: str) -> Any:
-        if languages not in self._parsers:
-            self._parsers[languages] = self._build(
+    def _parser(self, languages: str, dpi: int) -> Any:
+        if (languages, dpi) not in self._parsers:
+            self._parsers[languages, dpi] = self._build(
                 ocr_language=languages,
                 tessdata_path=str(self._tesseract.data_folder),
                 output_format="markdown",
+                dpi=float(dpi),
                 num_workers=1,
                 quiet=True,
             )
-        return self._parsers[languages]
+        return self._parsers[languages, dpi]
 
 
 def make(options: EvalOptions) -> LiteParse:
-    """Load the package. Raises UsageError where it or Tesseract's language data is absent."""
+    """Load the package. Raises WeightsError where it or Tesseract's language data is absent."""
     try:
         import liteparse
     except ImportError as error:

@@ -45,7 +45,7 @@ class RapidOcr:
 
 
 def make(options: EvalOptions) -> RapidOcr:
-    """Load the models that the package brings. Raises UsageError where it is absent."""
+    """Load the models that the package brings. Raises WeightsError where it is absent."""
     try:
         from rapidocr import RapidOCR
 

@@ -73,12 +73,12 @@ class Tesseract:
 
 
 def make(options: EvalOptions) -> Tesseract:
-    """Find the program. Raises UsageError where it is absent."""
+    """Find the program. Raises WeightsError where it is absent."""
     return Tesseract(find_program("tesseract"))
 
 
 def find_program(engine: str) -> str:
-    """Path of the program. Raises UsageError, in the name of `engine`, where it is absent."""
+    """Path of the program. Raises WeightsError, in the name of `engine`, where it is absent."""
     program = shutil.which("tesseract")
     if program is None:
         raise absent(engine, "install Tesseract 5 with its language data (Debian: tesseract-ocr)")
