@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.utils.data import IterableDataset, get_worker_info
 
 from ocria.models.recipes.pages.kinds import UNTURNED, WEIGHTS
 from ocria.models.recipes.pages.sampler import Sample, make_samples, open_studio
@@ -96,13 +97,17 @@ def batch_size(family: str, shape: Shape, budget_tflop: float) -> int:
     return max(1, min(MAX_BATCH, by_work, by_memory))
 
 
-class Batches:
+class Batches(IterableDataset[Batch]):
     """Endless streams of batches, one for each worker; each draws its own documents."""
 
     def __init__(self, source: Source, rank: int, progress: Tensor) -> None:
         self._source, self._rank = source, rank
         # A shared scalar: the share of the run that is over, for the curriculum.
         self._progress = progress
+
+    def __iter__(self) -> Iterator[Batch]:
+        info = get_worker_info()
+        return self.stream(info.id if info else 0)
 
     def stream(self, worker: int) -> Iterator[Batch]:
         """The batches of one worker."""

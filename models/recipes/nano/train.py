@@ -70,7 +70,14 @@ class Rank:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return Rank(index, count, device)
 
-    def join(self) -> None:
+    @staticmethod
+    def join() -> Rank:
+        """This process, on its device and met with its peers."""
+        rank = Rank.of_environment()
+        rank.enter()
+        return rank
+
+    def enter(self) -> None:
         """Takes the device and meets the peers."""
         if self.device.type == "cuda":
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
@@ -239,7 +246,7 @@ def train(plan: Plan) -> None:
     batches = Batches(source, rank.index, progress)
     # Workers are forked before anything touches the device.
     feed = Feed(batches.stream, plan.workers, pin=rank.device.type == "cuda")
-    rank.join()
+    rank.enter()
     run = Run(plan, rank)
     log = Log(plan.out / "log.jsonl" if rank.index == 0 else None)
     before_s, waited_s, marked = run.spent_s, 0.0, time.perf_counter()
