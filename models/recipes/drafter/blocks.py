@@ -56,10 +56,13 @@ class Losses(NamedTuple):
 
 
 def draw_blocks(reading: Reading, count: int, size: int, generator: torch.Generator) -> Blocks:
-    """`count` anchors a page, anywhere in its text before the stop token."""
+    """`count` anchors a page, anywhere in its text before the stop token.
+
+    `generator` is the CPU's, so that a run draws the same anchors on any device.
+    """
     ids_PT = reading.ids_PT
     length_P1 = (ids_PT != PAD).sum(1, keepdim=True)
-    draws = torch.rand(len(ids_PT), count, generator=generator, device=ids_PT.device)
+    draws = torch.rand(len(ids_PT), count, generator=generator).to(ids_PT.device)
     places_PN = (draws * (length_P1 - 1).clamp(min=1)).long()
     return blocks_at(reading, places_PN, size)
 

@@ -27,6 +27,7 @@ from ocria.models.drafter import DFlash, load_drafter
 from ocria.models.recipes.drafter.blocks import blocks_at, hidden_rows
 from ocria.models.recipes.drafter.store import read_batch
 from ocria.models.recipes.drafter.target import FrozenTarget, Reading
+from ocria.models.recipes.nano import model
 from ocria.models.recipes.nano.delta import CHUNK
 from ocria.models.recipes.nano.evaluate import make_pages
 from ocria.models.recipes.nano.generate import greedy
@@ -169,6 +170,7 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     # Every decoding step is a new shape, and cuDNN would build a plan for each.
     torch.backends.cuda.enable_cudnn_sdp(False)
+    model.CUDNN_ON_PAGES = False
     target = FrozenTarget(arguments.target, (), device, rounded=arguments.rounded)
     drafter = load_drafter(arguments.drafter, target).model
     target.taps = drafter.config.target_layer_ids

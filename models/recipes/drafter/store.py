@@ -26,6 +26,8 @@ from torch.utils.data import DataLoader
 from ocria.models.recipes.nano.batches import Batch, Batches, Source
 
 _AHEAD = 4
+# Turned pages: the reader says by how much and stops.
+_WITHOUT_TEXT = ("turned",)
 
 
 def write_batch(batch: Batch, path: Path) -> None:
@@ -91,7 +93,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--budget-tflop", type=float, default=20.0)
+    parser.add_argument("--budget-tflop", type=float, default=50.0)
     parser.add_argument("--most-gib", type=float, default=30.0)
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -111,6 +113,8 @@ def main() -> None:
     number = 0
     while time.perf_counter() - begun < arguments.seconds and room > 0:
         batch = next(stream)
+        if batch.family in _WITHOUT_TEXT:
+            continue
         path = arguments.out / f"{arguments.seed}-{number:06d}.safetensors"
         write_batch(batch, path)
         room -= path.stat().st_size
