@@ -107,7 +107,9 @@ def _lexemes(decoded: DecodedText) -> Iterator[_Lexeme]:
     special = {
         (match.start(), match.end())
         for low, high in decoded.special_spans
-        if 0 <= low < high and (match := _TAG.fullmatch(decoded.text, low, high))
+        if 0 <= low < high
+        and (match := _TAG.fullmatch(decoded.text, low, high))
+        and _is_known(match["name"])
     }
     controls = {span for span in decoded.special_spans if span not in special}
     text = decoded.text
@@ -155,11 +157,8 @@ class _Reader:
             self._cell(name, lexeme)
         elif name == "page_break" or _LANGUAGE.fullmatch(name):
             return
-        elif name in BLOCKS or _LEVEL.fullmatch(name):
-            (self._end if lexeme.close else self._begin)(name, lexeme)
         else:
-            # A tag of the vocabulary that means nothing here.
-            self.mended = True
+            (self._end if lexeme.close else self._begin)(name, lexeme)
 
     def finish(self) -> None:
         """Ends what is open at the end of the page."""

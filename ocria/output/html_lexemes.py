@@ -81,11 +81,28 @@ def _tag(match: re.Match[str], loose: bool) -> Piece:
     name = match["name"].lower()
     if match["close"]:
         return Piece("close", name, match.start(), match.end())
-    attributes = {
-        found["name"].lower(): clean(html.unescape(found["d"] or found["s"] or found["bare"] or ""))
-        for found in _ATTRIBUTE.finditer(match["rest"])
-    }
+    attributes = _loose_attributes(match["rest"]) if loose else _attributes(match["rest"])
     return Piece("open", name, match.start(), match.end(), attributes, loose)
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {
+        found["name"].lower(): _value(found["d"] or found["s"] or found["bare"] or "")
+        for found in _ATTRIBUTE.finditer(text)
+    }
+
+
+def _loose_attributes(text: str) -> dict[str, str]:
+    """Attributes whose quotes do not pair: each reaches to the next `name=`."""
+    _, *parts = re.split(r"([A-Za-z][\w-]*)\s*=", text)
+    return {
+        name.lower(): _value(value.strip(" \t\n\"'/"))
+        for name, value in zip(parts[0::2], parts[1::2], strict=True)
+    }
+
+
+def _value(text: str) -> str:
+    return clean(html.unescape(text))
 
 
 def _begins_known(text: str, place: int) -> bool:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ocria.document import BlockType
@@ -50,7 +51,9 @@ _ITEM = re.compile(r"\{\s*\"(?:" + "|".join((*_BOX_KEYS, *_CATEGORY_KEYS, *_TEXT
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _AROUND = re.compile(r"\s*(?:```\w*\s*)?[\[\]{},\s]*(?:\"\w+\"\s*:\s*\[?\s*)?(?:```)?\s*")
 _LEVEL = 1
-_HTML_TABLE = re.compile(r"<table\b", re.I)
+_PATIENCE = 50
+"""Damaged elements that are tried as far as the page goes: it keeps hostile pages linear."""
+_AFTER_VALUE = re.compile(r"\s*(?:,\s*\"|\}|\Z)")
 _TYPED = frozenset(
     {"header", "footer", "page_number", "caption", "footnote", "form_field", "other"}
 )
@@ -150,19 +153,31 @@ def _typed(reading: Reading, kind: BlockType) -> Reading:
 
 def _items(text: str) -> Iterator[_Item]:
     """Elements by where they begin; a damaged one ends where the next begins."""
-    decoder = json.JSONDecoder(strict=False)
-    place = 0
-    while (match := _ITEM.search(text, place)) is not None:
-        start = match.start()
-        try:
-            fields, place = decoder.raw_decode(text, start)
-            yield _Item(fields, start, place, True)
-        except (ValueError, RecursionError):
-            following = _ITEM.search(text, start + 1)
-            place = following.start() if following else len(text)
-            fields = _salvaged(text[start:place])
-            if fields:
-                yield _Item(fields, start, place, False)
+    starts = [*(match.start() for match in _ITEM.finditer(text)), len(text)]
+    place, patience = 0, _PATIENCE
+    for start, following in pairwise(starts):
+        if start < place:
+            # Inside the element before: its own lines or words.
+            continue
+        fields = _decoded(text[start:following])
+        if fields is None and patience:
+            # What looks like the next element may lie inside this one.
+            patience -= 1
+            fields = _decoded(text[start:])
+        if fields is not None:
+            place = start + fields[1]
+            yield _Item(fields[0], start, place, True)
+        elif salvaged := _salvaged(text[start:following]):
+            yield _Item(salvaged, start, following, False)
+
+
+def _decoded(text: str) -> tuple[dict[str, Any], int] | None:
+    """The object that `text` begins with, and its length."""
+    try:
+        found: tuple[dict[str, Any], int] = json.JSONDecoder(strict=False).raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def _salvaged(text: str) -> dict[str, Any]:
@@ -172,12 +187,16 @@ def _salvaged(text: str) -> dict[str, Any]:
         match = re.search(rf'"{key}"\s*:\s*', text)
         if match is None:
             continue
+        rest = text[match.end() :]
         try:
-            fields[key], _ = json.JSONDecoder(strict=False).raw_decode(text, match.end())
+            value, end = json.JSONDecoder(strict=False).raw_decode(rest)
+            is_whole = _AFTER_VALUE.match(rest, end) is not None
         except (ValueError, RecursionError):
-            rest = text[match.end() :]
-            if rest.startswith('"'):
-                fields[key] = _unquoted(rest[1:])
+            is_whole = False
+        if is_whole:
+            fields[key] = value
+        elif rest.startswith('"'):
+            fields[key] = _unquoted(rest[1:])
     return fields
 
 
