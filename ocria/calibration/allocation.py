@@ -9,6 +9,7 @@ from ocria.calibration.rounding import Format
 
 BITS: Mapping[Format, float] = {"nvfp4": 4.5, "fp8": 8.0, "bf16": 16.0}
 _COLUMNS = ("site", "weights", "kl_nats", "agreement", "fp8_ratio", "format")
+_STREAMED_COLUMNS = ("site", "weights", "noise_share", "fp8_ratio", "format")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,8 +19,9 @@ class Loss:
     Attributes:
         site: the product's name.
         num_weights: weights of the product.
-        kl: nats by which the next-token distribution moves, a mean over held-out places.
-        agreement: share of places where the same token would be written.
+        kl: nats by which the next-token distribution moves, a mean over held-out places; of a
+            checkpoint that was streamed, a share of noise (`ocria.calibration.survey`).
+        agreement: share of places where the same token would be written; None if not measured.
         fp8_ratio: squared rounding error of FP8 over that of NVFP4. Small errors move the
             distribution by their square, so `kl` times this is what FP8 would lose.
     """
@@ -27,7 +29,7 @@ class Loss:
     site: str
     num_weights: int
     kl: float
-    agreement: float
+    agreement: float | None
     fp8_ratio: float
 
     def kl_in(self, format: Format) -> float:
@@ -81,9 +83,11 @@ def _upgrades(
 
 def write_table(path: Path, losses: Sequence[Loss], plan: Mapping[str, Format]) -> None:
     """The losses and the formats chosen as CSV, the largest loss first."""
+    measured = all(loss.agreement is not None for loss in losses)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_COLUMNS)
+        writer.writerow(_COLUMNS if measured else _STREAMED_COLUMNS)
         for loss in sorted(losses, key=lambda loss: -loss.kl):
-            figures = (f"{loss.kl:.6f}", f"{loss.agreement:.4f}", f"{loss.fp8_ratio:.3f}")
+            same = () if loss.agreement is None else (f"{loss.agreement:.4f}",)
+            figures = (f"{loss.kl:.6f}", *same, f"{loss.fp8_ratio:.3f}")
             writer.writerow((loss.site, loss.num_weights, *figures, plan[loss.site]))

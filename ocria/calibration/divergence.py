@@ -3,7 +3,7 @@
 Shape legend: T places, V vocabulary, M most probable tokens kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,6 +79,67 @@ class Judge:
         logits_TV = forcing.logits(passage).float()
         allowed_TV = logits_TV.index_fill(-1, self._forbidden.to(logits_TV.device), -torch.inf)
         return allowed_TV.log_softmax(-1)
+
+
+class _Tile(NamedTuple):
+    """Logits [T, some] of rows `first` and on of the head, of parent and child."""
+
+    first: int
+    parent: Tensor
+    child: Tensor
+
+
+def divergence_by_tiles(
+    hidden: tuple[Tensor, Tensor],
+    heads: Callable[[], Iterable[tuple[Tensor, Tensor]]],
+    forbidden_ids: frozenset[int],
+) -> Divergence:
+    """Divergence of a child whose head is too large to be held: its rows come tile by tile, twice.
+
+    Args:
+        hidden: normed rows [T, D] of parent and child.
+        heads: gives the rows of both heads in order, some at a time, at each call.
+        forbidden_ids: ids that are never written.
+    """
+    forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long)
+
+    def tiles() -> Iterator[_Tile]:
+        first = 0
+        for parent_ND, child_ND in heads():
+            inside = forbidden[(forbidden >= first) & (forbidden < first + len(parent_ND))] - first
+            parent, child = (
+                (rows_TD @ head_ND.to(rows_TD).T).float().index_fill(-1, inside, -torch.inf)
+                for rows_TD, head_ND in zip(hidden, (parent_ND, child_ND), strict=True)
+            )
+            yield _Tile(first, parent, child)
+            first += len(parent_ND)
+
+    logsums, best = _logsums(tiles(), len(hidden[0]))
+    kl_T = torch.zeros(len(hidden[0]), dtype=torch.float64)
+    for tile in tiles():
+        parent_TN = (tile.parent - logsums[0][:, None]).double()
+        child_TN = (tile.child - logsums[1][:, None]).double()
+        terms_TN = parent_TN.exp() * (parent_TN - child_TN)
+        kl_T += torch.where(parent_TN.isinf(), 0.0, terms_TN).sum(-1)
+    return Divergence(
+        num_places=len(kl_T),
+        kl=float(kl_T.clamp(min=0).mean()),
+        agreement=float((best[0] == best[1]).double().mean()),
+    )
+
+
+def _logsums(tiles: Iterable[_Tile], num_rows: int) -> tuple[list[Tensor], list[Tensor]]:
+    """Log of the summed exponentials [T], and most probable id [T], of parent and child."""
+    logsums = [torch.full((num_rows,), -torch.inf) for _ in range(2)]
+    largest = [torch.full((num_rows,), -torch.inf) for _ in range(2)]
+    best = [torch.zeros(num_rows, dtype=torch.long) for _ in range(2)]
+    for tile in tiles:
+        for which, logits_TN in enumerate((tile.parent, tile.child)):
+            logsums[which] = torch.logaddexp(logsums[which], logits_TN.logsumexp(-1))
+            top_T, place_T = logits_TN.max(-1)
+            best[which] = torch.where(top_T > largest[which], place_T + tile.first, best[which])
+            largest[which] = torch.maximum(largest[which], top_T)
+    return logsums, best
 
 
 def _divergence(expected: Expectation, logprobs_TV: Tensor) -> Tensor:

@@ -19,12 +19,20 @@ from torch import Tensor
 from ocria.errors import OutputError
 from ocria.models.qwen3_5.config import read_config
 from ocria.models.qwen3_5.names import canonical_name
-from ocria.quantization.layouts import LayoutName, PackedTensor, config_sections, stored_tensors
+from ocria.quantization.layouts import (
+    LayoutName,
+    PackedTensor,
+    config_sections,
+    format_of,
+    stored_tensors,
+)
 from ocria.quantization.modelopt import CONFIG_FILE
+from ocria.quantization.schemes import SchemeName
 from ocria.weights import CheckpointReader, Manifest, write_manifest
 from ocria.weights.manifest import digest_files
 from ocria.weights.reader import INDEX_FILE
 
+TABLE_FILE = "sensitivity.csv"
 MIB = 1 << 20
 # Files stay below 16 MiB where tensors allow it: code hosts refuse or slow down larger ones.
 _SHARD_TENSOR_BYTES = 16 * MIB - MIB // 8
@@ -74,7 +82,7 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     try:
         yield part
         part.chmod(0o755)
-        _replace(part, target)
+        replace_folder(part, target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
@@ -103,18 +111,23 @@ def write_checkpoint(
         placed: dict[str, str] = {}
         for part in ("vision", "decoder", "embedding"):
             placed |= _write_shards(folder, part, _tensors(reader, packed, part, layout))
-        _write_settings(folder, reader.folder, placed, packed, layout)
-        formats = {"nvfp4" if len(tensor) == 3 else "fp8" for tensor in packed.values()}
-        manifest = Manifest(
-            name=identity.name,
-            licence=identity.licence,
-            training=identity.training,
-            precision="+".join(sorted(formats, reverse=True)) or "bf16",
-            files=digest_files(folder),
-        )
-        write_manifest(folder, manifest)
+        formats = {name: format_of(tensor) for name, tensor in packed.items()}
+        write_settings(folder, reader.folder, placed, formats, layout)
+        return write_identity(folder, formats, identity)
     except OSError as error:
         raise OutputError(f"cannot write {folder}", hint="is the disk full?") from error
+
+
+def write_identity(folder: Path, formats: Mapping[str, SchemeName], identity: Identity) -> Manifest:
+    """Writes the manifest of a folder that is whole otherwise; reads all of it."""
+    manifest = Manifest(
+        name=identity.name,
+        licence=identity.licence,
+        training=identity.training,
+        precision="+".join(sorted({*formats.values()}, reverse=True)) or "bf16",
+        files=digest_files(folder),
+    )
+    write_manifest(folder, manifest)
     return manifest
 
 
@@ -174,21 +187,30 @@ def _unnumbered(folder: Path, part: str, index: int) -> Path:
     return folder / f"{part}-{index + 1:05d}.part"
 
 
-def _write_settings(
+def write_settings(
     folder: Path,
     source: Path,
     placed: Mapping[str, str],
-    packed: Mapping[str, PackedTensor],
+    formats: Mapping[str, SchemeName],
     layout: LayoutName,
 ) -> None:
+    """Writes config and index, and copies what else belongs to a checkpoint.
+
+    Args:
+        folder: holds the shards.
+        source: the bf16 parent.
+        placed: tensor name to file name.
+        formats: of the packed weights, by their module's canonical name.
+        layout: how they are stored.
+    """
     for file in _COPIED:
         if (source / file).is_file():
             shutil.copyfile(source / file, folder / file)
     config = read_config(source)
-    if packed:
+    if formats:
         # A tied head is the embedding: what reads the folder must not look for scales of its own.
-        head = () if "lm_head" in packed else ("lm_head",)
-        section, separate = config_sections(packed, (*head, *IGNORED), layout)
+        head = () if "lm_head" in formats else ("lm_head",)
+        section, separate = config_sections(formats, (*head, *IGNORED), layout)
         config = {**config, "quantization_config": section}
         if separate is not None:
             _write_json(folder / CONFIG_FILE, separate)
@@ -203,7 +225,7 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _replace(part: Path, target: Path) -> None:
+def replace_folder(part: Path, target: Path) -> None:
     """Gives the finished folder its name; an older one leaves only once the new one is whole."""
     try:
         if target.exists():

@@ -33,6 +33,9 @@ class QuantizeOptions:
         name: name of the checkpoint; None takes the source's, or the target folder's.
         overwrite: the target may be replaced.
         device: where the model runs.
+        calibration: False rounds to nearest and runs no model at all.
+        stream: hold one layer at a time instead of the whole model; None does so for checkpoints
+            above 1 GiB.
 
     Raises:
         UsageError: a number that makes no sense.
@@ -49,6 +52,8 @@ class QuantizeOptions:
     name: str | None = None
     overwrite: bool = False
     device: str = "auto"
+    calibration: bool = True
+    stream: bool | None = None
 
     def __post_init__(self) -> None:
         if self.budget_bytes is not None and self.budget_bytes <= 0:
@@ -57,6 +62,10 @@ class QuantizeOptions:
             raise UsageError(f"--max-loss must be 0 or more nats, not {self.max_loss}")
         if self.num_pages < 2:
             raise UsageError("at least two pages are needed: one to calibrate, one to measure on")
+        if self.max_loss is not None and not self.calibration:
+            raise UsageError("--max-loss needs calibration: without it no loss is measured")
+        if self.calibrate and not self.calibration:
+            raise UsageError("--calibrate and --no-calibration contradict each other")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,13 +76,13 @@ class QuantizeResult:
         manifest: of the new folder.
         losses: what each product loses alone in NVFP4.
         plan: format of each product.
-        divergence: of the child from its parent, on the pages held out.
+        divergence: of the child from its parent, on the pages held out; None without calibration.
         source_bytes: decoder, embedding and head of the parent; `target_bytes` of the child.
     """
 
     manifest: Manifest
     losses: tuple[Loss, ...]
     plan: Mapping[str, Format]
-    divergence: Divergence
+    divergence: Divergence | None
     source_bytes: int
     target_bytes: int

@@ -1,10 +1,11 @@
-"""Self-made page pictures for calibration: nothing needs to be given, and nothing is real.
+"""Self-made pages for calibration: nothing needs to be given, and nothing is real.
 
 Text, figures and layouts are drawn by a seeded generator with Pillow's bundled font, so that the
 same pages come out on every machine with the same Pillow.
 """
 
 import random
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,14 +51,21 @@ _SIZES = ((512, 640), (896, 640), (640, 832), (768, 384), (320, 640), (1024, 768
 _MARGIN_PX = 32
 
 
-def draw_pages(count: int, seed: int = 0) -> list[NDArray[np.uint8]]:
-    """Pictures [H, W, 3] of `count` pages; the same for the same seed."""
+class DrawnPage(NamedTuple):
+    """A picture [H, W, 3] and what stands on it, as Markdown."""
+
+    rgb: NDArray[np.uint8]
+    markdown: str
+
+
+def draw_pages(count: int, seed: int = 0) -> list[DrawnPage]:
+    """`count` pages; the same for the same seed."""
     return [_draw(random.Random(f"{seed}/{i}"), *_SIZES[i % len(_SIZES)]) for i in range(count)]
 
 
-def _draw(rng: random.Random, height: int, width: int) -> NDArray[np.uint8]:
+def _draw(rng: random.Random, height: int, width: int) -> DrawnPage:
     page = _Page(rng, height, width)
-    page.write(rng.choice(_TITLES), page.body_px * rng.uniform(1.4, 2.0))
+    page.title()
     parts = (page.paragraph, page.items, page.table)
     while page.has_room:
         rng.choices(parts, (5, 2, 2))[0]()
@@ -67,7 +75,7 @@ def _draw(rng: random.Random, height: int, width: int) -> NDArray[np.uint8]:
     pixels = np.asarray(image, np.float32)
     noise = np.random.default_rng(rng.randrange(1 << 30)).normal(0, rng.uniform(0, 6), pixels.shape)
     grey = np.clip(pixels + noise, 0, 255).astype(np.uint8)
-    return np.repeat(grey[..., None], 3, axis=2)
+    return DrawnPage(np.repeat(grey[..., None], 3, axis=2), "\n\n".join(page.blocks) + "\n")
 
 
 class _Page:
@@ -80,16 +88,22 @@ class _Page:
         self._ink = rng.randint(0, 60)
         self.body_px = rng.uniform(12, 19)
         self._top = float(_MARGIN_PX)
+        self.blocks: list[str] = []
 
     @property
     def has_room(self) -> bool:
         """Whether another part fits."""
         return self._top < self.image.height - _MARGIN_PX - 2 * self.body_px
 
-    def write(self, text: str, size_px: float, left: float = _MARGIN_PX) -> None:
-        """Text in lines that fit the sheet."""
+    def title(self) -> None:
+        """A heading in larger type."""
+        text, size_px = self._rng.choice(_TITLES), self.body_px * self._rng.uniform(1.4, 2.0)
+        self.blocks.append(f"# {self.write(text, size_px)}")
+
+    def write(self, text: str, size_px: float, left: float = _MARGIN_PX) -> str:
+        """Text in lines that fit the sheet; what of it did."""
         font = ImageFont.load_default(size_px)
-        line = ""
+        line, drawn = "", []
         for word in [*text.split(), ""]:
             longer = f"{line} {word}".strip()
             fits = font.getlength(longer) <= self.image.width - _MARGIN_PX - left
@@ -99,25 +113,31 @@ class _Page:
             if self._top + size_px > self.image.height - _MARGIN_PX / 2:
                 break
             self._draw.text((left, self._top), line, fill=self._ink, font=font)
+            drawn.append(line)
             self._top += size_px * 1.35
             line = word
         self._top += size_px * 0.5
+        return " ".join(drawn)
 
     def paragraph(self) -> None:
         """Two to five sentences."""
-        self.write(" ".join(self._rng.choices(_SENTENCES, k=self._rng.randint(2, 5))), self.body_px)
+        text = " ".join(self._rng.choices(_SENTENCES, k=self._rng.randint(2, 5)))
+        self.blocks.append(self.write(text, self.body_px))
 
     def items(self) -> None:
         """A list with marks or numbers."""
-        numbered = self._rng.random() < 0.5
+        numbered, lines = self._rng.random() < 0.5, []
         for number in range(1, self._rng.randint(3, 5)):
             mark = f"{number}." if numbered else "-"
-            self.write(f"{mark} {self._rng.choice(_SENTENCES)}", self.body_px, left=_MARGIN_PX + 16)
+            text = f"{mark} {self._rng.choice(_SENTENCES)}"
+            lines.append(self.write(text, self.body_px, left=_MARGIN_PX + 16))
+        self.blocks.append("\n".join(filter(None, lines)))
 
     def table(self) -> None:
         """Rows of items and sums, ruled or not."""
         ruled, font = self._rng.random() < 0.6, ImageFont.load_default(self.body_px)
         step, width = self.body_px * 1.7, self.image.width - 2 * _MARGIN_PX
+        lines: list[str] = []
         lefts = [_MARGIN_PX + width * share for share in (0.0, 0.45, 0.62, 0.81)]
         for row in range(self._rng.randint(3, 7)):
             if self._top + step > self.image.height - _MARGIN_PX:
@@ -130,9 +150,12 @@ class _Page:
                     self._top + step,
                 )
                 self._draw.rectangle(box, outline=self._ink)
-            for left, cell in zip(lefts, self._cells(row), strict=True):
+            cells = self._cells(row)
+            for left, cell in zip(lefts, cells, strict=True):
                 self._draw.text((left, self._top + 2), cell, fill=self._ink, font=font)
+            lines += [f"| {' | '.join(cells)} |"] + ["| --- | --- | --- | --- |"] * (row == 0)
             self._top += step
+        self.blocks.append("\n".join(lines))
         self._top += self.body_px
 
     def _cells(self, row: int) -> tuple[str, ...]:

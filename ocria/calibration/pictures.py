@@ -23,8 +23,12 @@ def calibration_patches(
     Raises:
         InputError: a file is no document, or fewer than two pages are left.
     """
-    pictures = _pages_of(files, preprocessor) if files else iter(draw_pages(num_self_made))
-    patches = [_patches(rgb, preprocessor) for rgb in pictures if not measure_ink(rgb).is_blank]
+    pictures = (
+        _pages_of(files, preprocessor)
+        if files
+        else (page.rgb for page in draw_pages(num_self_made))
+    )
+    patches = [patches_of(rgb, preprocessor) for rgb in pictures if not measure_ink(rgb).is_blank]
     if len(patches) < 2:
         raise InputError(
             f"calibration needs at least two pages with text, found {len(patches)}",
@@ -45,6 +49,7 @@ def _pages_of(files: Sequence[Path], config: PreprocessorConfig) -> Iterator[NDA
                     yield picture.rgb
 
 
-def _patches(rgb: NDArray[np.uint8], preprocessor: PreprocessorConfig) -> ImagePatches:
+def patches_of(rgb: NDArray[np.uint8], preprocessor: PreprocessorConfig) -> ImagePatches:
+    """A picture [H, W, 3] as the vision tower wants it."""
     cut = page_patches(rgb, preprocessor)
     return ImagePatches(torch.from_numpy(cut.values), cut.grid_h, cut.grid_w)

@@ -75,7 +75,9 @@ def num_bytes(packed: PackedTensor) -> int:
 
 
 def _correction(moments: JointMoments) -> Tensor:
-    hessian_KK = moments.hessian_KK.double()
-    ridge = _RIDGE * hessian_KK.diagonal().mean().clamp(min=1e-30)
-    damped_KK = hessian_KK + ridge * torch.eye(hessian_KK.shape[0], dtype=torch.float64)
-    return torch.linalg.solve(damped_KK, moments.drift_NK.double().T).T.float()
+    damped_KK = moments.hessian_KK.double()
+    diagonal = damped_KK.diagonal()
+    diagonal += _RIDGE * diagonal.mean().clamp(min=1e-30)
+    factor_KK = torch.linalg.cholesky(damped_KK)
+    del damped_KK
+    return torch.cholesky_solve(moments.drift_NK.double().T, factor_KK).T.float()

@@ -13,39 +13,40 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ocria.calibration.embedding import head_moments, round_embedding
 from ocria.calibration.layerwise import LayerRunner
 from ocria.calibration.moments import Moments
-from ocria.calibration.passages import Forcing, Passage
+from ocria.calibration.passages import Passage
 from ocria.calibration.rounding import Format, dequantize, round_calibrated, split_rows
 from ocria.calibration.sites import DECODER, EMBEDDING, HEAD, Site, decoder_sites
 from ocria.models.layers.linear import TiledLinear
 from ocria.models.qwen3_5.model import Qwen35
-from ocria.quantization import error_feedback, fp8
 from ocria.quantization.layouts import PackedTensor
 
 ReadWeight = Callable[[str], Tensor]
 """A stored module's weight [N, K] by the module's name."""
 
 # Products whose outputs are added to the residual rows: of the mixer, and of the feed-forward.
-_ENDS_MIXER = ("linear_attn.out_proj", "self_attn.o_proj")
-_ENDS_LAYER = "mlp.down_proj"
+ENDS_MIXER = ("linear_attn.out_proj", "self_attn.o_proj")
+ENDS_LAYER = "mlp.down_proj"
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """What enters a layer in the parent and in the child, [T, D] by passage."""
 
     parent: list[Tensor]
     child: list[Tensor]
 
 
-class SequentialRounding:
-    """Turns a model that is ready to run into its quantised child, in place.
+class LayerRounding:
+    """Turns one layer after the other into its quantised child, in place.
 
     Args:
-        target: the parent; its products get rounded weights one after the other.
+        target: the parent; of its layers only the one that is rounded needs to have weights.
         read: the parent's weights.
-        passages: pages that the parent has read.
-        plan: format of each site by name; `EMBEDDING` among them.
+        passages: pages, the ones to learn from first.
+        num_learnt: how many of them are learnt from; the rest only pass through.
+        plan: format of each site by name.
         progress: hears each site's name once it is done.
     """
 
@@ -54,53 +55,64 @@ class SequentialRounding:
         target: Qwen35,
         read: ReadWeight,
         passages: Sequence[Passage],
+        num_learnt: int,
         plan: Mapping[str, Format],
         progress: Callable[[str], None],
     ) -> None:
         self._target, self._read, self._plan, self._progress = target, read, plan, progress
-        self._passages = passages
-        self._num_prefill = [len(passage.prompt.token_ids) - 1 for passage in passages]
-        self._runner = LayerRunner(target, passages)
-        self._packed: dict[str, PackedTensor] = {}
+        self._num_rows = [passage.num_rows for passage in passages[:num_learnt]]
+        self._num_prefill = [len(passage.prompt.token_ids) - 1 for passage in passages[:num_learnt]]
+        self.runner = LayerRunner(target, passages)
 
     @torch.inference_mode()
-    def run(self) -> dict[str, PackedTensor]:
-        """Packed weights by stored module name.
+    def round(self, layer: int, rows: Rows) -> tuple[Rows, dict[str, PackedTensor]]:
+        """Rows behind the layer, and its packed weights by stored module name.
 
         Raises:
             ValueError: a weight is NaN or infinite.
         """
-        before = self._runner.embed()
-        self._round_embedding()
-        rows = _Rows(before, self._runner.embed())
-        sites = decoder_sites(self._target.config.text)
-        for layer in range(self._target.config.text.num_hidden_layers):
-            prefix = f"{DECODER}.layers.{layer}."
-            rows = self._round_layer(
-                layer, [site for site in sites if site.name.startswith(prefix)], rows
-            )
-        return self._packed
-
-    def _round_layer(self, layer: int, sites: Sequence[Site], rows: _Rows) -> _Rows:
+        sites = _sites_of(self._target, layer)
         norm = f"{DECODER}.layers.{layer}.post_attention_layernorm"
         names = [site.name for site in sites]
-        parent_after, parent = self._runner.run(layer, rows.parent, [*names, norm])
+        parent_after, parent = self.runner.run(layer, rows.parent, [*names, norm])
+        packed: dict[str, PackedTensor] = {}
         for site in sites:
-            format = self._plan[site.name]
-            if format != "bf16":
-                _, child = self._runner.run(layer, rows.child, [site.name, norm])
+            if self._plan[site.name] != "bf16":
+                child_after, child = self.runner.run(layer, rows.child, [site.name, norm])
+                del child_after
                 behind = None
-                if site.name.endswith(_ENDS_LAYER):
+                if site.name.endswith(ENDS_LAYER):
                     behind = _differences(parent[norm], child[norm])
-                elif site.name.endswith(_ENDS_MIXER):
+                elif site.name.endswith(ENDS_MIXER):
                     behind = _differences(rows.parent, rows.child)
                 moments = self._moments(parent[site.name], child[site.name], behind)
-                weight_NK = torch.cat([self._read(member) for member in site.members])
-                packed = round_calibrated(weight_NK, format, moments.joint(weight_NK))
-                self._place(site, packed)
+                del child, behind
+                packed |= self._round_site(site, moments)
             self._progress(site.name)
-        child_after, _ = self._runner.run(layer, rows.child)
-        return _Rows(parent_after, child_after)
+        child_after, _ = self.runner.run(layer, rows.child)
+        return Rows(parent_after, child_after), packed
+
+    @torch.inference_mode()
+    def follow(self, layer: int, rows: Rows, packed: Mapping[str, PackedTensor]) -> Rows:
+        """Rows behind a layer whose packed weights are known from an earlier run."""
+        parent_after, _ = self.runner.run(layer, rows.parent)
+        for site in _sites_of(self._target, layer):
+            if self._plan[site.name] != "bf16":
+                parts = [dequantize(packed[name], self._target.dtype) for name in site.members]
+                set_weight(self._target.get_submodule(site.name), torch.cat(parts))
+            self._progress(site.name)
+        child_after, _ = self.runner.run(layer, rows.child)
+        return Rows(parent_after, child_after)
+
+    def _round_site(self, site: Site, moments: Moments) -> dict[str, PackedTensor]:
+        format = self._plan[site.name]
+        assert format != "bf16", "bf16 needs no rounding"
+        weights = [self._read(member) for member in site.members]
+        weight_NK = torch.cat(weights)
+        packed = round_calibrated(weight_NK, format, moments.joint(weight_NK))
+        set_weight(self._target.get_submodule(site.name), dequantize(packed, self._target.dtype))
+        parts = split_rows(packed, [weight.shape[0] for weight in weights])
+        return dict(zip(site.members, parts, strict=True))
 
     def _moments(
         self,
@@ -109,44 +121,75 @@ class SequentialRounding:
         behind: Sequence[Tensor] | None,
     ) -> Moments:
         """Moments of a site; one that adds to the residual rows makes up for their drift too."""
-        moments = Moments(child[0].shape[1])
-        for i, num_prefill in enumerate(self._num_prefill):
+        num_prefill = sum(self._num_prefill)
+        moments = Moments(
+            child[0].shape[1],
+            num_prefill=num_prefill,
+            num_decode=sum(self._num_rows) - num_prefill,
+        )
+        for i, num_first in enumerate(self._num_prefill):
             lacking = None if behind is None else behind[i]
-            moments.add(child[i], parent[i], num_prefill, lacking)
+            moments.add(child[i], parent[i], num_first, lacking)
         return moments
 
-    def _place(self, site: Site, packed: PackedTensor) -> None:
-        set_weight(self._target.get_submodule(site.name), dequantize(packed, self._target.dtype))
-        sizes = [self._read(member).shape[0] for member in site.members]
-        self._packed |= dict(zip(site.members, split_rows(packed, sizes), strict=True))
 
-    def _round_embedding(self) -> None:
-        """FP8 rows; the head's error is fed back along what the parent's head reads."""
-        if self._plan[EMBEDDING] != "bf16":
-            weight_VD = self._read(EMBEDDING)
-            packed = fp8.quantize(weight_VD, scale_dtype=torch.bfloat16)
-            if self._target.tied:
-                hessian_DD = self._head_hessian()
-                packed = error_feedback.round_fp8(weight_VD, packed.scale_N1, hessian_DD)
-            set_embedding(self._target, dequantize(packed, self._target.dtype))
-            self._packed[EMBEDDING] = packed
-        if not self._target.tied and self._plan[HEAD] != "bf16":
-            packed = fp8.quantize(self._read(HEAD), scale_dtype=torch.bfloat16)
-            packed = error_feedback.round_fp8(
-                self._read(HEAD), packed.scale_N1, self._head_hessian()
-            )
-            set_weight(self._target.lm_head, dequantize(packed, self._target.dtype))
-            self._packed[HEAD] = packed
-        self._progress(EMBEDDING)
+@torch.inference_mode()
+def round_resident(
+    target: Qwen35,
+    read: ReadWeight,
+    passages: Sequence[Passage],
+    plan: Mapping[str, Format],
+    progress: Callable[[str], None],
+) -> dict[str, PackedTensor]:
+    """Turns a model that is ready to run, and in memory as a whole, into its quantised child.
 
-    def _head_hessian(self) -> Tensor:
-        forcing = Forcing(self._target, max(passage.num_rows for passage in self._passages))
-        size = self._target.config.text.hidden_size
-        hessian_DD = torch.zeros(size, size)
-        for passage in self._passages:
-            hidden_TD = forcing.hidden(passage).cpu().float()
-            hessian_DD.addmm_(hidden_TD.T, hidden_TD)
-        return hessian_DD
+    Args:
+        target: the parent; its products get rounded weights one after the other.
+        read: the parent's weights.
+        passages: pages that the parent has read.
+        plan: format of each site by name; `EMBEDDING` and `HEAD` among them.
+        progress: hears each site's name once it is done.
+
+    Returns:
+        Packed weights by stored module name.
+
+    Raises:
+        ValueError: a weight is NaN or infinite.
+    """
+    rounding = LayerRounding(target, read, passages, len(passages), plan, progress)
+    before = rounding.runner.embed()
+    packed = _round_ends(target, read, passages, plan)
+    progress(EMBEDDING)
+    rows = Rows(before, rounding.runner.embed())
+    for layer in range(target.config.text.num_hidden_layers):
+        rows, found = rounding.round(layer, rows)
+        packed |= found
+    return packed
+
+
+def _round_ends(
+    target: Qwen35, read: ReadWeight, passages: Sequence[Passage], plan: Mapping[str, Format]
+) -> dict[str, PackedTensor]:
+    """Embedding and head in FP8; a head's error is fed back along what the parent's reads."""
+    packed: dict[str, PackedTensor] = {}
+    hessian_DD = head_moments(target, passages)
+    if plan[EMBEDDING] != "bf16":
+        weight_VD = read(EMBEDDING)
+        num_rows, size = weight_VD.shape
+        moments = hessian_DD if target.tied else None
+        packed[EMBEDDING] = round_embedding([weight_VD], (num_rows, size), moments)
+        set_embedding(target, dequantize(packed[EMBEDDING], target.dtype))
+    if not target.tied and plan[HEAD] != "bf16":
+        weight_VD = read(HEAD)
+        num_rows, size = weight_VD.shape
+        packed[HEAD] = round_embedding([weight_VD], (num_rows, size), hessian_DD)
+        set_weight(target.lm_head, dequantize(packed[HEAD], target.dtype))
+    return packed
+
+
+def _sites_of(target: Qwen35, layer: int) -> list[Site]:
+    prefix = f"{DECODER}.layers.{layer}."
+    return [site for site in decoder_sites(target.config.text) if site.name.startswith(prefix)]
 
 
 def _differences(parent: Sequence[Tensor], child: Sequence[Tensor]) -> list[Tensor]:

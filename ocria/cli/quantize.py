@@ -49,6 +49,21 @@ def quantize(
     pages: Annotated[
         int, typer.Option("--pages", metavar="N", help="Self-made pages to draw.")
     ] = 16,
+    calibration: Annotated[
+        bool,
+        typer.Option(
+            "--calibration/--no-calibration",
+            help="Round towards what the model computes on pages, or to nearest (runs no model).",
+        ),
+    ] = True,
+    stream: Annotated[
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream",
+            help="Hold one layer in memory, or the model. Default: one layer above 1 GiB.",
+            show_default=False,
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option("--name", metavar="NAME", help="Name of the new checkpoint.")
     ] = None,
@@ -73,5 +88,7 @@ def quantize(
         name=name,
         overwrite=overwrite,
         device=device,
+        calibration=calibration,
+        stream=stream,
     )
     return run_quantize(options, with_table=report, quiet=quiet)

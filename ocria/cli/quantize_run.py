@@ -37,14 +37,19 @@ def _say(what: str, done: int, total: int) -> None:
 
 
 def _table(result: QuantizeResult) -> str:
-    rows = [("PRODUCT", "WEIGHTS", "KL ALONE", "AGREEMENT", "FORMAT")]
+    streamed = any(loss.agreement is None for loss in result.losses)
+    rows = [
+        ("PRODUCT", "WEIGHTS", "NOISE ALONE" if streamed else "KL ALONE", "AGREEMENT", "FORMAT")
+    ]
     for loss in sorted(result.losses, key=lambda loss: -loss.kl):
-        figures = (str(loss.num_weights), f"{loss.kl:.6f}", f"{loss.agreement:.4f}")
+        same = "-" if loss.agreement is None else f"{loss.agreement:.4f}"
+        figures = (str(loss.num_weights), f"{loss.kl:.6f}", same)
         rows.append((loss.site, *figures, result.plan[loss.site]))
     return format_table(rows)
 
 
 def _summary(options: QuantizeOptions, result: QuantizeResult) -> dict[str, object]:
+    found = result.divergence
     return {
         "folder": str(options.target),
         "name": result.manifest.name,
@@ -52,7 +57,7 @@ def _summary(options: QuantizeOptions, result: QuantizeResult) -> dict[str, obje
         "precision": result.manifest.precision,
         "source_bytes": result.source_bytes,
         "target_bytes": result.target_bytes,
-        "num_places": result.divergence.num_places,
-        "kl_nats": round(result.divergence.kl, 6),
-        "agreement": round(result.divergence.agreement, 5),
+        "num_places": found.num_places if found else 0,
+        "kl_nats": round(found.kl, 6) if found else None,
+        "agreement": round(found.agreement, 5) if found else None,
     }

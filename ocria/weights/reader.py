@@ -59,8 +59,8 @@ class TensorInfo(NamedTuple):
 class CheckpointReader:
     """The tensors of a folder, by name.
 
-    Opening reads headers only. Shards stay mapped while the reader lives, so tensors are paged
-    in as they are used.
+    Opening reads headers only. Shards stay mapped until `release` or the reader's end, so tensors
+    are paged in as they are used.
 
     Raises:
         WeightsError: no weights, a missing or damaged shard, or an index that contradicts it.
@@ -102,18 +102,30 @@ class CheckpointReader:
         """
         shard = self.info(name).shard
         with _translated(self.folder / shard):
-            return self._files[shard].get_tensor(name)
+            return self._file(shard).get_tensor(name)
 
     def read_rows(self, name: str, start: int, stop: int) -> Tensor:
         """Rows `start` to `stop` of the first axis, without reading the others."""
         shard = self.info(name).shard
         with _translated(self.folder / shard):
-            return self._files[shard].get_slice(name)[start:stop]
+            return self._file(shard).get_slice(name)[start:stop]
+
+    def release(self) -> None:
+        """Unmaps all shards, so that pages read so far leave this process's memory.
+
+        Tensors that are still held keep their shard mapped. The next read maps it again.
+        """
+        self._files.clear()
+
+    def _file(self, shard: str) -> Any:
+        if shard not in self._files:
+            self._files[shard] = safe_open(self.folder / shard, framework="pt", device="cpu")
+        return self._files[shard]
 
     def _open(self, shard: str) -> None:
         path = self.folder / shard
         with _translated(path):
-            file = self._files[shard] = safe_open(path, framework="pt", device="cpu")
+            file = self._file(shard)
             names = list(file.keys())
         for name in names:
             if name in self._tensors:

@@ -138,7 +138,8 @@ def test_round_trip(tmp_path: Path, layout: LayoutName, names: tuple[str, ...]) 
         for module, layer in packed.items()
         for name, tensor in layouts.stored_tensors(module, layer, layout)
     }
-    section, separate = layouts.config_sections(packed, ("lm_head", "*.in_proj_a"), layout)
+    formats = {name: layouts.format_of(layer) for name, layer in packed.items()}
+    section, separate = layouts.config_sections(formats, ("lm_head", "*.in_proj_a"), layout)
     save_file(tensors, tmp_path / SINGLE_FILE)
     config = {"quantization_config": section}
     opened = QuantizedSource(CheckpointReader(tmp_path), read_quantization(tmp_path, config))
@@ -158,7 +159,7 @@ def test_a_reciprocal_global_scale_is_caught(tmp_path: Path, layout: LayoutName)
     assert isinstance(up, nvfp4.NVFP4Tensor)
     mixed_up = nvfp4.NVFP4Tensor(up.packed_NH, up.scale_NB, 1 / up.global_scale)
     tensors = dict(layouts.stored_tensors("up", mixed_up, layout))
-    section, _ = layouts.config_sections({"up": up}, (), layout)
+    section, _ = layouts.config_sections({"up": "nvfp4"}, (), layout)
     save_file(tensors, tmp_path / SINGLE_FILE)
     config = read_quantization(tmp_path, {"quantization_config": section})
     opened = QuantizedSource(CheckpointReader(tmp_path), config)
