@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
+from torch import Tensor
 
 from ocria.errors import WeightsError
 from ocria.models.drafter.config import DrafterConfig
@@ -23,14 +24,23 @@ _DIALECT = {
 }
 
 
-class Host(Protocol):
-    """What of the target a drafter depends on."""
+@runtime_checkable
+class DraftHost(Protocol):
+    """A target that drafters can be made for: its sizes, and what it lends them."""
 
     vocab_size: int
     hidden_size: int
     num_layers: int
     device: torch.device
     dtype: torch.dtype
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Embedding rows [T, H]."""
+        ...
+
+    def head(self, hidden_TH: Tensor) -> Tensor:
+        """Logits [T, V]."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +74,7 @@ def find_drafter(checkpoint: Path, named: Path | None = None) -> Path | None:
     return named
 
 
-def load_drafter(folder: Path, host: Host) -> LoadedDrafter:
+def load_drafter(folder: Path, host: DraftHost) -> LoadedDrafter:
     """Reads a drafter of either generation for the target `host`.
 
     Raises:
@@ -104,7 +114,7 @@ def canonical_name(stored: str) -> str:
     return _DIALECT.get(stored, stored)
 
 
-def _check_fit(config: DrafterConfig, host: Host) -> None:
+def _check_fit(config: DrafterConfig, host: DraftHost) -> None:
     """Holds the config against the target."""
     hint = "a drafter works with the target it was trained for, and no other"
     for what, ours, theirs in (

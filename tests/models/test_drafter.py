@@ -256,6 +256,12 @@ class Host:
     device: torch.device = CPU
     dtype: torch.dtype = torch.float32
 
+    def embed(self, ids: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def head(self, hidden_TH: Tensor) -> Tensor:
+        raise NotImplementedError
+
 
 def write(folder: Path, content: dict[str, Any], weights: dict[str, Tensor]) -> Path:
     folder.mkdir(exist_ok=True)

@@ -7,29 +7,13 @@ Shape legend
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ocria.models.base import KEY_BLOCK, Prompt
-from ocria.models.drafter import DFlash
+from ocria.models.drafter import DFlash, DraftHost
 from ocria.models.drafter.layers import LayerContext
-
-
-class TokenHost(Protocol):
-    """What a drafter borrows from its target."""
-
-    device: torch.device
-    dtype: torch.dtype
-
-    def embed(self, ids: Tensor) -> Tensor:
-        """Embedding rows [B, H]."""
-        ...
-
-    def head(self, hidden_BH: Tensor) -> Tensor:
-        """Logits [B, V]."""
-        ...
 
 
 class DFlashDrafter:
@@ -48,7 +32,7 @@ class DFlashDrafter:
     def __init__(
         self,
         model: DFlash,
-        host: TokenHost,
+        host: DraftHost,
         *,
         forbidden_ids: Collection[int] = (),
         block_size: int | None = None,
