@@ -55,7 +55,7 @@ class PageReader:
     def __init__(self, model: LoadedModel, options: ParseOptions) -> None:
         self.model = model
         self._options = options
-        self._preprocessor = _preprocessor(model)
+        self._preprocessor = image_settings(model)
         self.size_rule: SizeRule = self._preprocessor.size_rule
         merged = (self._preprocessor.patch_size * self._preprocessor.merge_size) ** 2
         around = model.tokens.prompt.fill(0, 0)
