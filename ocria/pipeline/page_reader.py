@@ -204,7 +204,7 @@ def load_page_reader(options: ParseOptions) -> PageReader:
     return PageReader(load(folder, device=resolve_device(options.device)), options)
 
 
-def _preprocessor(model: LoadedModel) -> PreprocessorConfig:
+def image_settings(model: LoadedModel) -> PreprocessorConfig:
     """The checkpoint's own image settings, within its preset's budget."""
     own, budget = PreprocessorConfig.from_folder(model.folder), model.preset.budget
     if budget is None:
