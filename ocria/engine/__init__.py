@@ -4,6 +4,6 @@ Scheduler decides, state pool owns memory, drafter proposes, verifier decides.
 """
 
 from ocria.engine.engine import Engine, EngineConfig
-from ocria.engine.request import Finish, Request, Result
+from ocria.engine.request import Finish, Outcome, Request, Result
 
-__all__ = ["Engine", "EngineConfig", "Finish", "Request", "Result"]
+__all__ = ["Engine", "EngineConfig", "Finish", "Outcome", "Request", "Result"]

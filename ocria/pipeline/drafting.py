@@ -1,6 +1,6 @@
 """Which drafter a page gets, and what it costs to follow one."""
 
-from ocria.engine.speculative import AutoDrafter, Drafter, NgramDrafter, PassCost, Source
+from ocria.engine.speculative import AutoDrafter, Drafter, NgramDrafter, PassCost, Past, Source
 from ocria.options import DrafterName
 from ocria.pipeline.layer_stream import layer_stream
 from ocria.pipeline.markup_ids import MarkupIds
@@ -12,20 +12,24 @@ PASS_COST = PassCost(points=((1, 1.0), (16, 1.26), (17, 2.0), (32, 2.3)))
 """Of a decoder pass on a CPU with bfloat16 products, 2026-11-30, one core, 1,200 positions: 54.0 ms
 for 1 row, 67.8 for 16, 107.9 for 17, 125.0 for 32. In float32 it is flatter (81.4, 79.3, 116.2 and
 136.3): there, too, a single row pays for its tile."""
-NGRAM_CALL, TEXT_CALL = 0.001, 0.01
+CALL_COST = {"ngram": 0.001, "text-layer": 0.01}
 """Cost of a call in passes of one row."""
-_NGRAM_START, _TEXT_START = (0.3, 0.6), (0.6, 0.9)
+START = {"ngram": (0.3, 0.6), "text-layer": (0.6, 0.9)}
 """Acceptance (first token, later ones) that is expected before anything is known."""
 
 
 class Drafting:
-    """Makes the drafters of one document, page by page; what they learn stays with it."""
+    """Makes the drafters of one document's pages; what they learn stays with it.
+
+    Pages may be decoded side by side: each has a drafter of its own, which begins with what the
+    pages that ended before have taught.
+    """
 
     def __init__(self, asked: DrafterName, tokenizer: Tokenizer, markup: MarkupIds) -> None:
         self._asked = asked
         self._tokenizer, self._markup = tokenizer, markup
-        self._ngram = Source("ngram", NgramDrafter(), NGRAM_CALL, *_NGRAM_START)
-        self._text: Source | None = None
+        self._past = Past()
+        self._acceptance = dict(START)
 
     @property
     def wants_text(self) -> bool:
@@ -33,13 +37,27 @@ class Drafting:
         return self._asked in ("auto", "text-layer")
 
     def drafter(self, layer: TextLayer | None) -> Drafter | None:
-        """The drafter of the next page; None to decode it plainly."""
+        """A page's drafter; None to decode it plainly."""
         text = None if layer is None or not layer.lines else self._text_drafter(layer)
+        ngram = NgramDrafter(self._past)
         if self._asked == "auto":
-            return AutoDrafter(self._sources(text), PASS_COST)
+            sources = {"text-layer": text, "ngram": ngram}
+            return AutoDrafter(
+                [self._source(name, drafter) for name, drafter in sources.items() if drafter],
+                PASS_COST,
+            )
         if self._asked == "ngram":
-            return self._ngram.drafter
+            return ngram
         return text if self._asked == "text-layer" else None
+
+    def end_page(self, drafter: Drafter | None) -> None:
+        """Learns from a page that is over."""
+        if isinstance(drafter, NgramDrafter):
+            drafter.end_page()
+        elif isinstance(drafter, AutoDrafter):
+            for source in drafter.sources:
+                self._acceptance[source.name] = (source.first, source.later)
+                self.end_page(source.drafter)
 
     def name(self, drafter: Drafter | None) -> str:
         """What statistics call a page's drafter: for `auto`, the source that helped most."""
@@ -50,9 +68,5 @@ class Drafting:
     def _text_drafter(self, layer: TextLayer) -> TextLayerDrafter:
         return TextLayerDrafter(layer_stream(layer), self._tokenizer, self._markup)
 
-    def _sources(self, text: Drafter | None) -> tuple[Source, ...]:
-        if text is None:
-            return (self._ngram,)
-        known = _TEXT_START if self._text is None else (self._text.first, self._text.later)
-        self._text = Source("text-layer", text, TEXT_CALL, *known)
-        return self._text, self._ngram
+    def _source(self, name: str, drafter: Drafter) -> Source:
+        return Source(name, drafter, CALL_COST[name], *self._acceptance[name])

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ocria.engine import Engine, EngineConfig, Request, Result
-from ocria.engine.speculative import AutoDrafter, Drafter, NgramDrafter, PassCost, Source
+from ocria.engine.speculative import AutoDrafter, Drafter, NgramDrafter, PassCost, Past, Source
 from ocria.engine.speculative.auto import GRANT, SHARE
 from ocria.models.base import Prompt
 
@@ -69,12 +69,13 @@ class TestNgram:
         assert not heard(NgramDrafter(), [1, 2, 3, 4]).propose((), 9)
 
     def test_its_memory_is_bounded(self) -> None:
-        drafter = NgramDrafter(max_tokens=100)
+        document = Past(max_tokens=100)
+        drafter = NgramDrafter(document)
         generator = random.Random(0)
         for _ in range(50):
             heard(drafter, [generator.randrange(30) for _ in range(70)])
-            assert len(drafter._tokens) <= 100
-            assert sum(map(len, drafter._indexes[2].values())) <= 100
+            assert len(document.tokens) <= 100
+            assert sum(map(len, document._indexes[2].values())) <= 100
         heard(drafter, [101, 102, 103, 104, 9, 101, 102, 103])
         assert drafter.propose((), 1) == [104]
 

@@ -3,8 +3,10 @@
 import io
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
@@ -14,6 +16,7 @@ from ocria.errors import OcriaError, UsageError, WeightsError
 from ocria.options import ParseOptions
 from ocria.pipeline import open_stream
 from ocria.pipeline.page_reader import PageReader, load_page_reader
+from ocria.rasterize import PageImage
 
 TEXT = "The old bridge was closed in 1924."
 
@@ -75,6 +78,34 @@ def test_a_page_reads_the_same_alone_and_among_others(reader: PageReader) -> Non
     (alone,) = read(reader, document, pages="2")
     _, among = read(reader, document)
     assert alone.blocks == among.blocks
+
+
+def test_pages_read_side_by_side_are_those_read_alone(reader: PageReader) -> None:
+    shown = [picture([TEXT]), picture([TEXT, TEXT[::-1]]), picture([]), picture([TEXT.upper()])]
+    pictures = [
+        PageImage(
+            number=number,
+            rgb=np.asarray(image.convert("RGB")),
+            width_pt=300.0,
+            height_pt=100.0,
+            rotation=0,
+            seconds=0.0,
+        )
+        for number, image in enumerate(shown, 1)
+    ]
+    alone = [replace(reader.read(picture), stats=None) for picture in pictures]
+    many = PageReader(reader.model, ParseOptions(device="cpu", max_tokens=64), most_pages=4)
+    assert many.num_slots == 4
+    drafting = many.new_drafting()
+    keys = [many.submit(many.job(picture, drafting)) for picture in pictures]
+    given_up = many.submit(many.job(pictures[0], drafting))
+    many.cancel(given_up, "timeout", "took too long")
+    pages = {}
+    while many.num_pages:
+        pages.update(many.step())
+    assert [pages[key] for key in keys] == alone
+    error = pages[given_up].error
+    assert error is not None and error.code == "timeout"
 
 
 def test_the_token_limit_truncates(reader: PageReader) -> None:

@@ -5,15 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ocria.document import Page, PageSeconds, PageStats, Rotation
+from ocria.document import Page, Rotation
+from ocria.engine import Request, Result
+from ocria.models.base import Prompt
+from ocria.models.presets import NATIVE
 from ocria.models.registry import find_checkpoint
+from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
-from ocria.pipeline.page_reader import PageReader
+from ocria.pipeline.page_job import PageJob, ReadingRules
 from ocria.pipeline.turning import opening_turn, turned
 from ocria.rasterize import PageImage
 from ocria.tokenizer import Tokenizer
-
-SECONDS = PageSeconds(rasterize=0.5, vision=1.0, prefill=0.25, decode=0.125)
+from ocria.vision import PreprocessorConfig
 
 
 def picture(rotation: Rotation = 0) -> PageImage:
@@ -50,38 +53,56 @@ def test_only_a_reading_that_opens_with_a_turn_asks_for_one() -> None:
     assert opening_turn((), markup) == 0
 
 
-class ScriptedReader(PageReader):
-    """Asks for the given turns, one a reading; remembers how each picture lay."""
+def make_job(rotation: Rotation = 0) -> PageJob:
+    folder = find_checkpoint("ocria-nano")
+    tokenizer = Tokenizer(folder / "tokenizer.json")
+    prompt = SimpleNamespace(fill=lambda rows, columns: Prompt((1, 2), -1, rows, columns))
+    model = SimpleNamespace(
+        tokenizer=tokenizer, preset=NATIVE, tokens=SimpleNamespace(prompt=prompt)
+    )
+    rules = ReadingRules(
+        model=model,  # type: ignore[arg-type]
+        preprocessor=PreprocessorConfig.from_folder(folder),
+        markup=markup_ids(tokenizer),
+        max_tokens=50,
+        stats=True,
+    )
+    return PageJob(picture(rotation), rules, Drafting("none", tokenizer, rules.markup))
 
-    def __init__(self, turns: list[Rotation]) -> None:
-        self._turns = turns
-        self._options = SimpleNamespace(stats=True)  # type: ignore[assignment]
-        self.lay: list[Rotation] = []
 
-    def _read_once(self, picture: PageImage, started: float) -> tuple[Page, Rotation]:
-        self.lay.append(picture.rotation)
-        page = Page(
-            number=picture.number,
-            width_pt=picture.width_pt,
-            height_pt=picture.height_pt,
-            rotation=picture.rotation,
-            status="ok",
-            stats=PageStats(seconds=SECONDS, decoding=None),
-        )
-        return page, self._turns.pop(0)
+def result(text: str) -> Result:
+    """What the engine says of a page on which the model wrote one token."""
+    token = Tokenizer(find_checkpoint("ocria-nano") / "tokenizer.json").special_ids[text]
+    return Result(
+        token_ids=(token,),
+        logprobs=(-0.1,),
+        finish="eos",
+        steps=1,
+        accepted=(0, 1),
+        vision_s=1.0,
+        prefill_s=0.25,
+        decode_s=0.125,
+    )
 
 
 def test_a_turned_page_is_read_again_and_its_seconds_add_up() -> None:
-    reader = ScriptedReader([90, 0])
-    page = reader._read(picture(rotation=90))
-    assert reader.lay == [90, 180]
-    assert (page.status, page.rotation) == ("ok", 180)
+    job = make_job(rotation=90)
+    assert isinstance(job.begin(), Request)
+    again = job.conclude(result("<|rot90|>"))
+    assert isinstance(again, Request) and job.picture.rotation == 180
+    page = job.conclude(result("<|paragraph|>"))
+    assert isinstance(page, Page) and page.rotation == 180
     assert page.stats is not None
-    assert page.stats.seconds == PageSeconds(rasterize=0.5, vision=2.0, prefill=0.5, decode=0.25)
+    seconds = page.stats.seconds
+    assert (seconds.rasterize, seconds.prefill, seconds.decode) == (0.5, 0.5, 0.25)
+    assert 2.0 < seconds.vision < 7.0
 
 
 def test_a_model_that_turns_forever_is_stopped() -> None:
-    reader = ScriptedReader([90, 90, 90, 90])
-    page = reader._read(picture())
-    assert reader.lay == [0, 90, 180, 270]
-    assert page.status == "repaired"
+    job, lay = make_job(), []
+    following = job.begin()
+    while isinstance(following, Request):
+        lay.append(job.picture.rotation)
+        following = job.conclude(result("<|rot90|>"))
+    assert lay == [0, 90, 180, 270]
+    assert following.status == "repaired"

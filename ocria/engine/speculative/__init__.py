@@ -3,7 +3,7 @@
 from ocria.engine.speculative.auto import AutoDrafter, Source
 from ocria.engine.speculative.dflash import DFlashDrafter
 from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
-from ocria.engine.speculative.ngram import NgramDrafter
+from ocria.engine.speculative.ngram import NgramDrafter, Past
 from ocria.engine.speculative.pass_cost import PassCost
 from ocria.engine.speculative.sampling import Sampling
 from ocria.engine.speculative.verifier import Judged, Verdict, verify
@@ -16,6 +16,7 @@ __all__ = [
     "Judged",
     "NgramDrafter",
     "PassCost",
+    "Past",
     "Sampling",
     "Source",
     "TapDrafter",

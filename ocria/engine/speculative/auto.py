@@ -74,7 +74,7 @@ class Source:
 class AutoDrafter:
     """Follows the source that is worth most at each step, or none.
 
-    Keep one for a document: what was learnt of the sources stays from page to page.
+    One for a page, like its sources; what was learnt of them may be handed to the next page's.
 
     Args:
         sources: in order of preference between equals.
@@ -82,7 +82,7 @@ class AutoDrafter:
     """
 
     def __init__(self, sources: Sequence[Source], pass_cost: PassCost) -> None:
-        self._sources = tuple(sources)
+        self.sources = tuple(sources)
         self._costs = [pass_cost.of(rows) for rows in range(1, 34)]
         self._credit = GRANT
         self._followed: Source | None = None
@@ -92,26 +92,26 @@ class AutoDrafter:
     @property
     def used(self) -> str:
         """Name of the source that gave this page most of its accepted tokens, or `none`."""
-        best = max(self._sources, key=lambda source: source.num_accepted, default=None)
+        best = max(self.sources, key=lambda source: source.num_accepted, default=None)
         return best.name if best is not None and best.num_accepted else "none"
 
     def prepare(self, prompt: Prompt) -> None:
         """Begins a page with a new grant."""
         self._credit, self._followed, self._last = GRANT, None, None
-        for source in self._sources:
+        for source in self.sources:
             source.drafter.prepare(prompt)
             source.expected, source.num_accepted = (), 0
 
     def tap(self, rows_TLD: Tensor) -> None:
         """Hands the target's rows to the sources that want them; see `TapDrafter`."""
-        for source in self._sources:
+        for source in self.sources:
             if isinstance(source.drafter, TapDrafter):
                 source.drafter.tap(rows_TLD)
 
     def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
         """The first tokens of the best source's proposal, as many as are worth their rows."""
         best, self._followed, self._depth = 1.0, None, 0
-        for source in self._sources:
+        for source in self.sources:
             if not source.expected or (source is self._last and len(source.expected) < most):
                 self._ask(source, emitted, most)
             depth, worth = self._best_depth(source, min(most, len(source.expected)))
@@ -126,7 +126,7 @@ class AutoDrafter:
             self._credit += max(1, len(emitted)) - self._costs[self._depth]
         self._last, self._followed = self._followed, None
         self._credit = min(self._credit + SHARE * len(emitted), _MOST_CREDIT)
-        for source in self._sources:
+        for source in self.sources:
             source.judge(emitted)
             source.drafter.observe(emitted, num_accepted)
 

@@ -1,0 +1,189 @@
+"""One page on its way through the model: ink test, patches, request, reading, turning, blocks.
+
+A job is asked what comes next: a request for the engine, or the finished page. Its work is all on
+the CPU and touches nothing that other jobs use, so `begin` may run on any thread.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+
+from ocria.document import (
+    Decoding,
+    Page,
+    PageFailure,
+    PageSeconds,
+    PageStats,
+    PageStatus,
+    Rotation,
+)
+from ocria.engine import Finish, Outcome, Request, Result
+from ocria.engine.speculative import Drafter
+from ocria.errors import PageError
+from ocria.models.base import ImagePatches
+from ocria.models.registry import LoadedModel
+from ocria.output import DecodedText, PageGeometry, build_page_blocks
+from ocria.pipeline.drafting import Drafting
+from ocria.pipeline.markup_ids import MarkupIds
+from ocria.pipeline.turning import opening_turn, turned
+from ocria.rasterize import PageFailed, PageImage
+from ocria.vision import PreprocessorConfig, measure_ink, page_patches
+
+_STATUS: Mapping[Finish, PageStatus] = {"eos": "ok", "length": "truncated", "loop": "repaired"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadingRules:
+    """What all pages of a reader have in common.
+
+    Attributes:
+        model: the loaded checkpoint.
+        preprocessor: its image settings.
+        markup: its block marks.
+        max_tokens: limit for a page.
+        stats: measure each page.
+    """
+
+    model: LoadedModel
+    preprocessor: PreprocessorConfig
+    markup: MarkupIds
+    max_tokens: int
+    stats: bool
+
+
+class PageJob:
+    """One page: `begin`, then `conclude` with each outcome until the page is there."""
+
+    def __init__(
+        self, picture: PageImage | PageFailed, rules: ReadingRules, drafting: Drafting
+    ) -> None:
+        self.picture = picture
+        self._rules = rules
+        self._drafting = drafting
+        self._drafter: Drafter | None = None
+        self._seen: set[Rotation] = set()
+        self._spent: PageStats | None = None
+        self._read_px = (0, 0)
+        self._cut_s = 0.0
+
+    def begin(self) -> Request | Page:
+        """The first request; or the page, if it is blank or could not be drawn."""
+        if isinstance(self.picture, PageFailed):
+            return self.failed(self.picture.code, self.picture.message)
+        started = time.perf_counter()
+        if measure_ink(self.picture.rgb).is_blank:
+            return self._blank(self.picture, time.perf_counter() - started)
+        return self._request(self.picture, started)
+
+    def conclude(self, outcome: Outcome) -> Request | Page:
+        """The page; or another request, if the model wants the page turned."""
+        self._drafting.end_page(self._drafter)
+        if isinstance(outcome, PageError):
+            return self.failed(outcome.code, str(outcome))
+        assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
+        page = self._page(self.picture, outcome)
+        turn = opening_turn(outcome.token_ids, self._rules.markup)
+        if not turn:
+            return page
+        self._seen.add(self.picture.rotation)
+        upright = turned(self.picture, turn)
+        if upright.rotation in self._seen:
+            # Every way up was refused: the page is empty, and must not pass for a good one.
+            return replace(page, status="repaired")
+        # The turn's own reading is one token; what it cost belongs to the page.
+        self._spent, self.picture = page.stats, upright
+        return self._request(upright, time.perf_counter())
+
+    def failed(self, code: str, message: str) -> Page:
+        """The page without a result."""
+        return Page(
+            number=self.picture.number,
+            width_pt=self.picture.width_pt,
+            height_pt=self.picture.height_pt,
+            rotation=self.picture.rotation,
+            status="failed",
+            error=PageFailure(code=code, message=message),
+        )
+
+    def _request(self, picture: PageImage, started: float) -> Request:
+        rules = self._rules
+        patches = page_patches(picture.rgb, rules.preprocessor)
+        merge, side = rules.preprocessor.merge_size, rules.preprocessor.patch_size
+        self._read_px = (patches.grid_w * side, patches.grid_h * side)
+        self._drafter = self._drafting.drafter(picture.text)
+        self._cut_s = time.perf_counter() - started
+        prompt = rules.model.tokens.prompt.fill(patches.grid_h // merge, patches.grid_w // merge)
+        return Request(
+            prompt=prompt,
+            image=ImagePatches(torch.from_numpy(patches.values), patches.grid_h, patches.grid_w),
+            max_tokens=rules.max_tokens,
+            drafter=self._drafter,
+        )
+
+    def _page(self, picture: PageImage, result: Result) -> Page:
+        rules, decoded = self._rules, self._decoded(result)
+        geometry = PageGeometry(
+            number=picture.number,
+            width_pt=picture.width_pt,
+            height_pt=picture.height_pt,
+            rotation=picture.rotation,
+            read_px=self._read_px,
+        )
+        blocks = build_page_blocks(decoded, geometry, rules.model.preset.markup)
+        status = _STATUS[result.finish]
+        if blocks.repaired and status == "ok":
+            status = "repaired"
+        return Page(
+            number=picture.number,
+            width_pt=blocks.width_pt,
+            height_pt=blocks.height_pt,
+            rotation=blocks.rotation,
+            status=status,
+            blocks=blocks.blocks,
+            confidence=decoded.page_confidence(),
+            num_tokens=len(result.token_ids),
+            stats=self._stats(picture, result) if rules.stats else None,
+        )
+
+    def _decoded(self, result: Result) -> DecodedText:
+        spelling = self._rules.model.tokenizer.spell(result.token_ids)
+        return DecodedText(
+            text=spelling.text,
+            token_ends=spelling.token_ends,
+            token_logprobs=result.logprobs,
+            special_spans=spelling.special_spans,
+        )
+
+    def _stats(self, picture: PageImage, result: Result) -> PageStats:
+        """The last reading's figures with the seconds of all; rasterising was done once."""
+        before = self._spent.seconds if self._spent else None
+        seconds = PageSeconds(
+            rasterize=picture.seconds,
+            vision=self._cut_s + result.vision_s + (before.vision if before else 0.0),
+            prefill=result.prefill_s + (before.prefill if before else 0.0),
+            decode=result.decode_s + (before.decode if before else 0.0),
+        )
+        return PageStats(seconds=seconds, decoding=self._decoding(result))
+
+    def _decoding(self, result: Result) -> Decoding | None:
+        if not result.steps:
+            return None
+        return Decoding(
+            drafter=self._drafting.name(self._drafter),
+            steps=result.steps,
+            tokens_per_step=round(len(result.token_ids) / result.steps, 3),
+            accepted_histogram=result.accepted,
+        )
+
+    def _blank(self, picture: PageImage, seconds: float) -> Page:
+        spent = PageSeconds(rasterize=picture.seconds, vision=seconds, prefill=0.0, decode=0.0)
+        return Page(
+            number=picture.number,
+            width_pt=picture.width_pt,
+            height_pt=picture.height_pt,
+            rotation=picture.rotation,
+            status="blank",
+            stats=PageStats(seconds=spent, decoding=None) if self._rules.stats else None,
+        )
