@@ -10,12 +10,27 @@ pytest.importorskip("typst", reason="the page recipes need typst")
 pytest.importorskip("faker", reason="the page recipes need faker")
 
 from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
-from ocria.models.recipes.pages.corpus import is_held_out, split_passages
+from ocria.models.recipes.pages.corpus import (
+    Passage,
+    Story,
+    is_drawable,
+    is_held_out,
+    split_passages,
+)
 from ocria.models.recipes.pages.fonts import Family
 from ocria.models.recipes.pages.inline import runs_of
 from ocria.models.recipes.pages.latex import canonical
 from ocria.models.recipes.pages.readback import UnfaithfulPageError, read_pages
-from ocria.models.recipes.pages.scan import moved_box, scan, turned
+from ocria.models.recipes.pages.salt import salted
+from ocria.models.recipes.pages.scan import (
+    OFFICE,
+    OLD,
+    THERMAL,
+    _threshold,
+    moved_box,
+    scan,
+    turned,
+)
 from ocria.models.recipes.pages.typeset import Manuscript, Press, Sheet, Style
 
 # A face that typst carries itself, so that no font folder is needed.
@@ -153,3 +168,62 @@ def test_scan_keeps_shape_and_strength_zero_keeps_pixels():
         assert result.pixels.shape == pixels.shape
         assert result.pixels.dtype == np.uint8
     assert np.array_equal(scan(pixels, random.Random(0), strength=0.0).pixels, pixels)
+
+
+def test_leaders_are_ink_but_no_text(press):
+    document = manuscript()
+    runs = (Run(ink="2.1 Title"), Run(ink="", style="leaders", truth=" "), Run(ink=" 14"))
+    document.add(Block(type="paragraph", runs=runs), Style())
+    cells = ((Cell(text="Cash", leaders=True), Cell(text="1,200")),)
+    table = Table(rows=cells, align=("left", "right"), widths=("1fr", "auto"))
+    document.add(Block(type="table", table=table), Style())
+    (page,) = read_pages(press.print(document), document, 1)
+    assert [p.block.content() for p in page.placed] == [
+        "2.1 Title 14",
+        "<|fcel|>Cash<|fcel|>1,200<|nl|>",
+    ]
+    x0, _, x1, _ = page.placed[0].box
+    between = page.pixels[38:60, int(x0) + 80 : int(x1) - 40]
+    assert (between < 160).any(), "the dots are printed"
+
+
+def test_salted_prose_keeps_its_marks_and_mostly_its_words():
+    text = "The seller shall deliver the goods before noon. " * 8
+    formula = Passage(kind="paragraph", text="where $x^{2}$ is **bold** " * 20)
+    story = Story(
+        lang="en", genre="legal", passages=(Passage(kind="paragraph", text=text), formula)
+    )
+    changed = 0
+    for seed in range(60):
+        salted_story = salted(story, random.Random(seed))
+        assert salted_story.passages[1] == formula
+        words = salted_story.passages[0].text.split()
+        changed += words != text.split()
+        same = sum(w in text for w in words) / len(words)
+        assert same > 0.6
+        assert is_drawable(salted_story.passages[0].text)
+    assert 3 < changed < 35
+
+
+def test_fax_threshold_leaves_no_black_where_a_shadow_lies():
+    pixels = np.tile(np.linspace(140, 250, 512).astype(np.uint8), (256, 1))
+    ink = np.zeros_like(pixels, bool)
+    ink[100:110, 20:490:4] = True
+    pixels[ink] = (pixels[ink] * 0.2).astype(np.uint8)
+    for seed in range(5):
+        out = _threshold(pixels, random.Random(seed))
+        assert (out[~ink] == 255).mean() > 0.99
+        assert (out[ink] == 0).mean() > 0.95
+
+
+@pytest.mark.parametrize("wear", [OFFICE, OLD, THERMAL])
+def test_every_wear_keeps_shape_and_moves_boxes_with_the_ink(wear):
+    pixels = np.full((320, 256), 235, np.uint8)
+    pixels[100:140, 60:200] = 15
+    for seed in range(25):
+        result = scan(pixels, random.Random(seed), wear=wear)
+        assert result.pixels.shape == pixels.shape and result.pixels.dtype == np.uint8
+        x0, y0, x1, y1 = (round(v) for v in moved_box((60, 100, 200, 140), result.matrix))
+        inside = result.pixels[y0 + 12 : y1 - 12, x0 + 12 : x1 - 12].astype(float)
+        around = result.pixels[max(y0 - 14, 0) : y0 - 6, x0:x1].astype(float)
+        assert abs(inside.mean() - around.mean()) > 15

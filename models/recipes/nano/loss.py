@@ -25,8 +25,6 @@ def token_losses(logits: Tensor, truth: Tensor) -> Tensor:
     hard = F.cross_entropy(logits, truth, reduction="none")
     place = truth - FIRST_COORDINATE
     corner = (place >= 0) & (place < COORDINATES)
-    if not bool(corner.any()):
-        return hard
     offsets = torch.arange(-_REACH, _REACH + 1, device=truth.device)
     near = place[corner][:, None] + offsets
     weight = torch.exp(-((offsets / SPREAD) ** 2) / 2) * ((near >= 0) & (near < COORDINATES))

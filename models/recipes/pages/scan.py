@@ -319,7 +319,9 @@ def _specks(pixels: Pixels, rng: random.Random, noise: np.random.Generator) -> P
 def _threshold(pixels: Pixels, rng: random.Random) -> Pixels:
     """Fax and bilevel scans: ink against the paper around it, so that no shadow turns black."""
     height, width = pixels.shape
-    low = float(np.percentile(pixels[::4, ::4], 1))
+    # A nearly empty page has less than a hundredth of ink: then its darkest paper is no ink.
+    darkest, bright = (float(v) for v in np.percentile(pixels[::4, ::4], (1, 90)))
+    low = min(darkest, 0.4 * bright)
     small = cv2.resize(pixels, (max(2, width // 24), max(2, height // 24)))
     around = cv2.blur(cv2.dilate(small, np.ones((3, 3), np.uint8)), (3, 3))
     paper = cv2.resize(around, (width, height), interpolation=cv2.INTER_LINEAR)

@@ -17,7 +17,8 @@ _ALPHABETS = {
     "cy": "абвгдежзийклмнопрстуфхцчшщъыьэюя" + "оеаинтсрвл" * 4,
     "gr": "αβγδεζηθικλμνξοπρστυφχψω" + "αιοετνσηρ" * 3,
 }
-_MARKS = re.compile(r"[#*`_|\[\]<>$\\{}]+|https?://\S+")
+# Kana, ideographs and their marks: a Latin word in such text would have to be read.
+_JAPANESE = re.compile("[^\u3000-\u30ff\u4e00-\u9fff\uff00-\uff0f]+")
 # Characters a line's width holds for each em of it, by script.
 _PER_EM = {"kanji": 1.0, "cy": 1.85, "gr": 1.95}
 
@@ -53,9 +54,9 @@ def _source(text: str, font: str, size_pt: float) -> str:
 
 def _text(studio: Studio, rng: random.Random, script: str, count: int) -> str:
     if script == "kanji":
-        source = _MARKS.sub("", studio.corpus.text(rng, lang="ja", genre="prose"))
+        source = _JAPANESE.sub("", studio.corpus.text(rng, lang="ja", genre="prose"))
         start = rng.randrange(max(1, len(source) - count))
-        return " ".join(source[start : start + count].split()) or "日本語"
+        return source[start : start + count] or "日本語"
     letters, words, size = _ALPHABETS[script], [], 0
     while size < count:
         word = "".join(rng.choice(letters) for _ in range(rng.choice((1, 2, 4, 5, 6, 7, 9, 11))))
