@@ -73,6 +73,7 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
         f"after normalisation. Formulas are compared as {safe(report.formulas_compared)}.</p>"
     )
     stream.write(_figures_html("Overall (machine-made truth left out)", report, None))
+    stream.write(_suites_html(report))
     if report.problems:
         rows = "".join(f"<li>{safe(p.where)}: {safe(p.what)}</li>" for p in report.problems)
         stream.write(f"<h2>Not used or not read ({len(report.problems)})</h2><ul>{rows}</ul>")
@@ -81,6 +82,21 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
         for number, line in enumerate(lines):
             stream.write(_item_html(report, line, is_open=number == 0))
     stream.write("</html>\n")
+
+
+def _suites_html(report: EvalReport) -> str:
+    """The named figures of the frozen suites; nothing for other data sets."""
+    known = {figure.name: figure for run in report.runs for figure in run.suites}
+    if not known:
+        return ""
+    head = "".join(f"<th>{safe(run.engine)}</th>" for run in report.runs)
+    rows = ""
+    for figure in known.values():
+        cells = "".join(f"<td>{run.suite_text(figure.name)}</td>" for run in report.runs)
+        rows += f"<tr><td>{safe(figure.title)}</td><td>{figure.n}</td>{cells}</tr>"
+    return (
+        f"<h2>Frozen suites</h2><table><tr><th>figure</th><th>pages</th>{head}</tr>{rows}</table>"
+    )
 
 
 def _by_group(report: EvalReport) -> dict[str, list[tuple[ScoredItem | None, ...]]]:

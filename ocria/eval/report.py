@@ -12,6 +12,7 @@ from ocria.eval.figures import Aggregate, aggregate, bench_score
 from ocria.eval.items import RANKED_ORIGINS, Dataset, Problem
 from ocria.eval.predictions import Prediction
 from ocria.eval.score import ItemScore
+from ocria.eval.suite_figures import SuiteFigure, suite_figures
 
 DIGITS = 4
 AS_LATEX = "normalised LaTeX"
@@ -36,6 +37,11 @@ class EngineRun:
     groups: tuple[Aggregate, ...]
     origins: tuple[Aggregate, ...]
     problems: tuple[Problem, ...]
+    suites: tuple[SuiteFigure, ...] = ()
+
+    def suite_text(self, name: str) -> str:
+        """A suite's figure by name as people read it; nothing where it is not known."""
+        return next((figure.text for figure in self.suites if figure.name == name), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +97,7 @@ def summarise(
             aggregate(o, [s for s in scores if s.item.truth_origin == o]) for o in origins
         ),
         problems=tuple(problems),
+        suites=suite_figures(scores),
     )
 
 
@@ -100,6 +107,7 @@ def _run_row(run: EngineRun) -> dict[str, Any]:
         "version": run.version,
         **_aggregate_row(run.overall),
         **_bench_row(run),
+        **_suites_row(run),
         "sets": {group.name: _aggregate_row(group) for group in run.groups},
         "truth_origins": {origin.name: _aggregate_row(origin) for origin in run.origins},
     }
@@ -108,6 +116,17 @@ def _run_row(run: EngineRun) -> dict[str, Any]:
 def _bench_row(run: EngineRun) -> dict[str, float]:
     score = bench_score([item.score for item in run.items])
     return {} if score is None else {"olmocr_bench_score": round(score, DIGITS)}
+
+
+def _suites_row(run: EngineRun) -> dict[str, Any]:
+    """Figures of the frozen suites under their names; none for other data sets."""
+    row: dict[str, Any] = {}
+    for figure in run.suites:
+        row[figure.name] = round(figure.value, DIGITS)
+        row[f"{figure.name}_n"] = figure.n
+        if figure.ci95 is not None:
+            row[f"{figure.name}_ci95"] = [round(bound, DIGITS) for bound in figure.ci95]
+    return row
 
 
 def _aggregate_row(group: Aggregate) -> dict[str, Any]:

@@ -30,7 +30,9 @@ class RuleOutcome:
 class ItemScore:
     """Figures of one item; None where the item's truth does not say.
 
-    Rates are in 0..1. `invented_chars` counts characters on a page without any.
+    Rates are in 0..1. `invented_chars` counts characters on a page without any. `truth_chars` is
+    the length of the normalised truth, `has_text` whether anything was read, `confidence` the mean
+    over the characters of all blocks that have one.
     """
 
     item: Item
@@ -38,6 +40,9 @@ class ItemScore:
     pages_failed: int
     pages_truncated: int
     looping: bool
+    has_text: bool
+    truth_chars: int = 0
+    confidence: float | None = None
     cer: float | None = None
     cer_raw: float | None = None
     wer: float | None = None
@@ -94,6 +99,7 @@ def score_item(
             formula_match_drawn=formulas.match_drawn,
             formula_similarity=formulas.similarity,
         )
+    plain, plain_truth = normalise(plain_from_markdown(markdown)), plain_truth_text(truth)
     seconds = [page.seconds for page in prediction.pages if page.seconds is not None]
     tokens = [page.tokens for page in prediction.pages if page.tokens is not None]
     return ItemScore(
@@ -101,11 +107,14 @@ def score_item(
         pages=len(prediction.pages),
         pages_failed=sum(page.status == FAILED for page in prediction.pages),
         pages_truncated=sum(page.status == TRUNCATED for page in prediction.pages),
-        looping=_looping(truth, markdown),
+        looping=is_looping(plain_truth, plain),
+        has_text=bool(plain),
+        truth_chars=len(plain_truth or ""),
+        confidence=_confidence(prediction),
         rules=_outcomes(truth.rules, markdown, pictures),
         seconds=sum(seconds) if seconds else None,
         tokens=sum(tokens) if tokens else None,
-        judged=_judged(truth, prediction),
+        judged=_judged(plain_truth, prediction),
         **figures,
     )
 
@@ -152,12 +161,15 @@ def _text_figures(truth: Truth, markdown: str) -> dict[str, float | None]:
     }
 
 
-def _looping(truth: Truth, markdown: str) -> bool:
-    return is_looping(plain_truth_text(truth), normalise(plain_from_markdown(markdown)))
+def _confidence(prediction: Prediction) -> float | None:
+    blocks = [block for page in prediction.pages for block in page.blocks]
+    chars = sum(len(block.text) for block in blocks)
+    if not chars:
+        return None
+    return sum(len(block.text) * block.confidence for block in blocks) / chars
 
 
-def _judged(truth: Truth, prediction: Prediction) -> tuple[JudgedBlock, ...]:
-    plain = plain_truth_text(truth)
+def _judged(plain: str | None, prediction: Prediction) -> tuple[JudgedBlock, ...]:
     if not plain:
         return ()
     blocks = (block for page in prediction.pages for block in page.blocks)

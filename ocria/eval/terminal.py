@@ -24,6 +24,8 @@ def print_report(report: EvalReport, stream: TextIO) -> None:
         console = Console(file=stream, highlight=False, width=WIDTH_IN_FILES)
     console.print(_overall_table(report))
     console.print(_set_table(report))
+    if any(run.suites for run in report.runs):
+        console.print(_suite_table(report))
     console.print(
         f"{report.dataset.name}: {report.dpi} dpi, images only unless said. Formulas are compared "
         f"as {report.formulas_compared}. Mean (median) over n "
@@ -74,6 +76,19 @@ def _set_table(report: EvalReport) -> RichTable:
                     "" if group.seconds_mean is None else f"{group.seconds_mean:.2f}",
                 )
         table.add_section()
+    return table
+
+
+def _suite_table(report: EvalReport) -> RichTable:
+    table = RichTable(title="Frozen suites", title_justify="left")
+    table.add_column("figure")
+    table.add_column("pages", justify="right")
+    for run in report.runs:
+        table.add_column(escape(run.engine), justify="right")
+    known = {figure.name: figure for run in report.runs for figure in run.suites}
+    for figure in known.values():
+        values = (run.suite_text(figure.name) for run in report.runs)
+        table.add_row(escape(figure.title), str(figure.n), *values)
     return table
 
 

@@ -43,6 +43,19 @@ def test_a_page_that_repeats_itself_is_not_a_loop() -> None:
     assert not is_looping(page, page)
     assert is_looping(page, page * 3)
     assert is_looping("short text", page)
+
+
+def test_rows_that_lose_their_numbers_are_no_loop_unless_there_are_more_of_them() -> None:
+    row = "five words make a row"
+    page = " ".join(f"{number}. {row}" for number in range(1, 51))
+    assert longest_loop(page) is None
+    assert not is_looping(page, f"{row} " * 48)
+    assert is_looping(page, f"{row} " * 100)
+    assert is_looping(page, f"{page} " + "row row " * 40)
+
+
+def test_a_page_without_truth_may_not_loop() -> None:
+    page = "0.00 12.50 " * 60
     assert is_looping(None, page)
 
 
