@@ -33,6 +33,7 @@ from ocria.models.recipes.nano.evaluate import make_pages
 from ocria.models.recipes.nano.generate import greedy
 from ocria.models.recipes.nano.model import text_room
 from ocria.models.recipes.nano.vocabulary import EOS, PAD
+from ocria.models.recipes.pages.kinds import KINDS
 
 # Rows of one drafter pass (blocks x block size) times context rows: 5 GB of scores on a GPU.
 _SCORES = {"cuda": 1 << 28, "cpu": 1 << 24}
@@ -116,12 +117,12 @@ def padded(texts: list[list[int]], shape: Sequence[int]) -> Tensor:
 
 def made_groups(arguments: argparse.Namespace) -> Iterator[Group]:
     """Held-out pages, as many of each kind as asked for, by pixel shape."""
-    pages = make_pages(arguments.corpus, arguments.fonts, arguments.count, arguments.seed)
-    chosen = set(arguments.kinds.split(",")) if arguments.kinds else None
+    kinds = arguments.kinds.split(",") if arguments.kinds else tuple(KINDS)
     shaped = defaultdict(list)
-    for page in pages:
-        if chosen is None or page.kind in chosen:
-            shaped[page.pixels.shape].append(page)
+    for page in make_pages(
+        arguments.corpus, arguments.fonts, arguments.count, arguments.seed, kinds
+    ):
+        shaped[page.pixels.shape].append(page)
     for group in shaped.values():
         for start in range(0, len(group), arguments.batch):
             some = group[start : start + arguments.batch]
