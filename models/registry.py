@@ -1,5 +1,6 @@
 """Finds checkpoints and turns a folder into a model that is ready to run."""
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,18 +12,24 @@ from ocria.models.base import Target
 from ocria.models.device import dtype_of
 from ocria.models.presets import NATIVE, PRESETS, Preset, preset_named, preset_of
 from ocria.models.qwen3_5.config import Qwen35Config, read_config
+from ocria.models.qwen3_5.mixed import TABLES, fits_blocks, nvfp4_groups
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.qwen3_5.names import FLOAT32_NAMES, canonical_name, refuse_baked_norms
 from ocria.models.special_tokens import SpecialTokens, special_tokens
+from ocria.options import Precision
 from ocria.quantization.layouts import read_quantization
+from ocria.quantization.rounded_source import UNCALIBRATED, MixedSource, PlainSource
 from ocria.quantization.source import QuantizedSource
 from ocria.tokenizer import Tokenizer
 from ocria.weights import CheckpointReader, LoadReport, assign, read_manifest
-from ocria.weights.hub import NEEDED, fetch, parse_hub_id
+from ocria.weights.hub import NEEDED, NOTICE, fetch, name_of, parse_hub_id
 from ocria.weights.manifest import Manifest, check_sizes, digest_of_files
+
+Weights = QuantizedSource | MixedSource | PlainSource
 
 SHIPPED = Path(__file__).parent / "checkpoints"
 _DTYPE_NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,13 +118,39 @@ def list_checkpoints() -> tuple[CheckpointRow, ...]:
     return tuple(rows)
 
 
-def load(folder: Path, *, device: torch.device, dtype: torch.dtype | None = None) -> LoadedModel:
-    """Builds the model of a checkpoint folder and fills it.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checkpoint:
+    """A folder whose files have been looked through; its weights lie in mapped files still.
+
+    Attributes:
+        folder: where it is.
+        config: sizes of the model.
+        tokenizer: text of its ids.
+        tokens: see `LoadedModel`.
+        preset: see `LoadedModel`.
+        source: its tensors, in the precision that was asked for.
+        info: name, digest and precision.
+    """
+
+    folder: Path
+    config: Qwen35Config
+    tokenizer: Tokenizer
+    tokens: SpecialTokens
+    preset: Preset
+    source: Weights
+    info: ModelInfo
+
+
+def open_checkpoint(
+    folder: Path, *, device: torch.device, precision: Precision = "auto"
+) -> Checkpoint:
+    """Reads a folder's settings and the headers of its shards.
 
     Args:
         folder: see `find_checkpoint`.
-        device: where it runs.
-        dtype: None takes what the device multiplies best (`ocria.models.device.dtype_of`).
+        device: where tensors will be read to.
+        precision: `auto` takes weights as they are stored, `bf16` expands what is in codes,
+            `mixed` rounds plain weights to NVFP4 and FP8 as they are read.
 
     Raises:
         WeightsError: missing, damaged or contradictory files, or another architecture.
@@ -131,21 +164,67 @@ def load(folder: Path, *, device: torch.device, dtype: torch.dtype | None = None
     preset = preset_of(folder, raw, tokenizer.special_ids)
     tokens = special_tokens(folder, config, tokenizer, preset)
     reader = CheckpointReader(folder)
-    source = QuantizedSource(reader, read_quantization(folder, raw), canonical_name)
-    target, report = build(config, source, device=device, dtype=dtype or dtype_of(device))
-    return LoadedModel(
-        target=target,
+    stored = QuantizedSource(reader, read_quantization(folder, raw), canonical_name, device)
+    source = _in_precision(stored, precision)
+    return Checkpoint(
+        folder=folder,
+        config=config,
         tokenizer=tokenizer,
         tokens=tokens,
-        folder=folder,
-        info=_info(folder, manifest, source, reader),
-        report=report,
         preset=preset,
+        source=source,
+        info=_info(folder, manifest, source, reader, precision),
+    )
+
+
+def load(
+    folder: Path,
+    *,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    precision: Precision = "auto",
+) -> LoadedModel:
+    """Builds the model of a checkpoint folder and fills it.
+
+    Args:
+        folder: see `find_checkpoint`.
+        device: where it runs.
+        dtype: None takes what the device multiplies best (`ocria.models.device.dtype_of`).
+        precision: see `open_checkpoint`.
+
+    Raises:
+        WeightsError: missing, damaged or contradictory files, or another architecture.
+    """
+    return fill(open_checkpoint(folder, device=device, precision=precision), device, dtype)
+
+
+def fill(
+    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype | None = None
+) -> LoadedModel:
+    """The model of an opened checkpoint.
+
+    Raises:
+        WeightsError: a tensor is missing or has another shape, or norms are stored as 1 + w.
+    """
+    source = checkpoint.source
+    target, report = build(
+        checkpoint.config, source, device=device, dtype=dtype or dtype_of(device)
+    )
+    if report.unexpected:
+        _LOGGER.info("not used: %s", ", ".join(report.unexpected))
+    return LoadedModel(
+        target=target,
+        tokenizer=checkpoint.tokenizer,
+        tokens=checkpoint.tokens,
+        folder=checkpoint.folder,
+        info=checkpoint.info,
+        report=report,
+        preset=checkpoint.preset,
     )
 
 
 def build(
-    config: Qwen35Config, source: QuantizedSource, *, device: torch.device, dtype: torch.dtype
+    config: Qwen35Config, source: Weights, *, device: torch.device, dtype: torch.dtype
 ) -> tuple[Qwen35, LoadReport]:
     """The model of `config`, filled from `source` and laid out for `device`.
 
@@ -160,15 +239,41 @@ def build(
     return model, replace(report, renamed=tuple(source.renamed))
 
 
+def _in_precision(stored: QuantizedSource, precision: Precision) -> Weights:
+    if precision == "bf16":
+        return PlainSource(stored, torch.bfloat16)
+    if precision == "auto":
+        return stored
+    matrices = [name for name in stored.names() if fits_blocks(stored.shape(name))]
+    tables = [name for name in TABLES if name in matrices]
+    source = MixedSource(stored, nvfp4_groups(matrices), tables)
+    if source.is_rounded:
+        _LOGGER.log(
+            NOTICE,
+            "weights are rounded to nearest as they load, without calibration; "
+            "`ocria quantize` makes a better copy once",
+        )
+    return source
+
+
 def _info(
-    folder: Path, manifest: Manifest | None, source: QuantizedSource, reader: CheckpointReader
+    folder: Path,
+    manifest: Manifest | None,
+    source: Weights,
+    reader: CheckpointReader,
+    precision: Precision,
 ) -> ModelInfo:
+    formats = "+".join(source.formats()) or _plain_format(reader)
+    if isinstance(source, MixedSource) and source.is_rounded:
+        formats = f"{formats}, {UNCALIBRATED}"
+    elif precision == "bf16":
+        formats = "bf16"
     if manifest is not None:
-        return ModelInfo(name=manifest.name, digest=manifest.digest, precision=manifest.precision)
+        kept = manifest.precision if precision == "auto" else formats
+        return ModelInfo(name=manifest.name, digest=manifest.digest, precision=kept)
+    return ModelInfo(name=name_of(folder), digest=digest_of_files(folder), precision=formats)
+
+
+def _plain_format(reader: CheckpointReader) -> str:
     dtypes = {_DTYPE_NAMES.get(info.dtype) for info in reader}
-    plain = next((name for name in ("fp32", "bf16", "fp16") if name in dtypes), "unknown")
-    return ModelInfo(
-        name=folder.resolve().name,
-        digest=digest_of_files(folder),
-        precision="+".join(source.formats()) or plain,
-    )
+    return next((name for name in ("fp32", "bf16", "fp16") if name in dtypes), "unknown")

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 from ocria.errors import UsageError
 
 DrafterName = Literal["auto", "none", "ngram", "text-layer", "dflash"]
+Precision = Literal["auto", "bf16", "mixed"]
 Furniture = Literal["drop", "keep"]
 OutputFormat = Literal["md", "json", "jsonl", "html"]
 
@@ -20,8 +21,9 @@ class ParseOptions:
 
     Attributes:
         pages: page selection such as `1,3-5,8-,-1` (1-based); None means all.
-        model: name of a known checkpoint, or a folder.
+        model: name of a known checkpoint, a folder, or an id of the hub.
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
+        precision: of the weights; `auto` takes them as they are stored.
         drafter: source of speculative proposals; never changes the result.
         max_tokens: limit for each page; reaching it gives status `truncated`.
         dpi: None rasterises straight to the size the model wants.
@@ -33,6 +35,7 @@ class ParseOptions:
     pages: str | None = None
     model: str = DEFAULT_MODEL
     device: str = "auto"
+    precision: Precision = "auto"
     drafter: DrafterName = "auto"
     max_tokens: int = DEFAULT_MAX_TOKENS
     dpi: int | None = None
@@ -45,6 +48,11 @@ class ParseOptions:
             raise UsageError(
                 f"unknown drafter: `{self.drafter}`",
                 hint=f"one of {', '.join(get_args(DrafterName))}",
+            )
+        if self.precision not in get_args(Precision):
+            raise UsageError(
+                f"unknown precision: `{self.precision}`",
+                hint=f"one of {', '.join(get_args(Precision))}",
             )
         if self.max_tokens < 1:
             raise UsageError(f"--max-tokens must be at least 1, not {self.max_tokens}")

@@ -17,7 +17,7 @@ CHANDRA_OCR_2 = Preset(
     name="chandra-ocr-2",
     hub_id="datalab-to/chandra-ocr-2",
     licence="OpenRAIL-M, modified",
-    shape="4B",
+    num_parameters=4_539_000_000,
     instruction=(
         "Read this page and write it as HTML layout blocks in reading order. Every block is one "
         'div with data-bbox="[x0, y0, x1, y1]" (0 to 1000 across and down the page) and '

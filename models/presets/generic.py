@@ -7,7 +7,7 @@ NATIVE = Preset(
     name="native",
     hub_id=None,
     licence="Apache-2.0",
-    shape="48M",
+    num_parameters=47_000_000,
     instruction="Convert this page to Markdown.",
     markup=MarkupStyle(name="native", last_coordinate=511),
 )
@@ -17,7 +17,7 @@ GENERIC = Preset(
     name="generic",
     hub_id=None,
     licence="see model page",
-    shape="any",
+    num_parameters=None,
     instruction=(
         "Transcribe this page to Markdown. Write everything that is printed on it, in reading "
         "order, and nothing else. Write tables in HTML and formulas in LaTeX between $ or $$."

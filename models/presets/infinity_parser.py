@@ -17,7 +17,7 @@ INFINITY_PARSER_2_PRO = Preset(
     name="infinity-parser2-pro",
     hub_id="infly/Infinity-Parser2-Pro",
     licence="see model page",
-    shape="see model page",
+    num_parameters=None,
     instruction=(
         "List the layout elements of this page in reading order as one JSON list. Each element "
         "is an object with bbox ([x1, y1, x2, y2]), category and text. Categories: "

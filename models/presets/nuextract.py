@@ -7,7 +7,7 @@ NUEXTRACT_3 = Preset(
     name="nuextract3",
     hub_id="numind/NuExtract3",
     licence="Apache-2.0",
-    shape="4B",
+    num_parameters=4_539_000_000,
     instruction=GENERIC.instruction,
     budget=ImageBudget(min_pixels=1 << 20, max_pixels=4 << 20),
     markup=GENERIC.markup,

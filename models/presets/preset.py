@@ -27,7 +27,7 @@ class Preset:
         hub_id: `owner/name` on the hub; None for a preset that fits any checkpoint.
         licence: of the weights, as their publisher states it; `see model page` where no source of
             this project states it.
-        shape: size of the model, for people.
+        num_parameters: of the whole model; None where it is not known or not fixed.
         instruction: text of the user's turn, after the page's image.
         template_arguments: what the checkpoint's own chat template is given beside the messages.
         budget: None keeps the areas of the checkpoint's preprocessor file.
@@ -38,7 +38,7 @@ class Preset:
     name: str
     hub_id: str | None
     licence: str
-    shape: str
+    num_parameters: int | None
     instruction: str
     markup: MarkupStyle
     template_arguments: Mapping[str, Any] = field(default_factory=dict)

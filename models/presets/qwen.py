@@ -13,15 +13,23 @@ from ocria.models.presets.preset import ImageBudget, Preset
 _BUDGET = ImageBudget(min_pixels=1 << 20, max_pixels=4 << 20)
 
 
+_NUM_PARAMETERS = {
+    "0.8B": 853_000_000,
+    "4B": 4_539_000_000,
+    "9B": 9_410_000_000,
+    "27B": 27_357_000_000,
+}
+
+
 def _base(size: str) -> Preset:
     return replace(
         GENERIC,
         name=f"qwen3.5-{size.lower()}",
         hub_id=f"Qwen/Qwen3.5-{size}",
-        shape=size,
+        num_parameters=_NUM_PARAMETERS[size],
         budget=_BUDGET,
         drafters=("mtp",),
     )
 
 
-QWEN_BASE = tuple(_base(size) for size in ("0.8B", "4B", "9B", "27B"))
+QWEN_BASE = tuple(_base(size) for size in _NUM_PARAMETERS)

@@ -13,7 +13,7 @@ SURYA_OCR_2 = Preset(
     name="surya-ocr-2",
     hub_id="datalab-to/surya-ocr-2",
     licence="OpenRAIL-M, modified",
-    shape="0.7B",
+    num_parameters=686_200_000,
     instruction=(
         "Read this page and write it as HTML. Every block is a div with data-label and data-bbox "
         "(x0 y0 x1 y1, from 0 to 1000)."

@@ -11,13 +11,18 @@ import typer
 
 from ocria.console import ProgressMode, set_verbosity
 from ocria.errors import InputError, UsageError
-from ocria.options import DrafterName, Furniture
+from ocria.options import DrafterName, Furniture, Precision
 
 PASSWORD_VARIABLE = "OCRIA_PASSWORD"
 
 ModelOption = Annotated[
     str,
-    typer.Option("--model", metavar="NAME|DIR", envvar="OCRIA_MODEL", help="Checkpoint to use."),
+    typer.Option(
+        "--model",
+        metavar="NAME|DIR",
+        envvar="OCRIA_MODEL",
+        help="Checkpoint to use; owner/name is fetched from the hub unless it is here.",
+    ),
 ]
 DeviceOption = Annotated[
     str,
@@ -26,6 +31,14 @@ DeviceOption = Annotated[
         metavar="auto|cpu|cuda|cuda:N",
         envvar="OCRIA_DEVICE",
         help="Where the model runs.",
+    ),
+]
+PrecisionOption = Annotated[
+    Precision,
+    typer.Option(
+        "--precision",
+        envvar="OCRIA_PRECISION",
+        help="Of the weights; mixed rounds to NVFP4 and FP8 while loading, uncalibrated.",
     ),
 ]
 DrafterOption = Annotated[

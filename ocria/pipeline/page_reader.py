@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 # Read by the OpenMP runtime when torch loads. Waiting threads spin for milliseconds by default: a
@@ -10,15 +11,25 @@ from typing import Any
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "4000")
 
+import torch
+
 from ocria.document import Page
 from ocria.engine import Engine, EngineConfig, Request
 from ocria.engine.memory import slots_that_fit
-from ocria.errors import PageErrorCode, WeightsError
+from ocria.errors import DeviceError, PageErrorCode, WeightsError
 from ocria.models.base import WINDOW
-from ocria.models.device import resolve_device
+from ocria.models.device import dtype_of, resolve_device
 from ocria.models.presets import NATIVE
-from ocria.models.registry import LoadedModel, find_checkpoint, load
+from ocria.models.registry import (
+    Checkpoint,
+    LoadedModel,
+    fill,
+    find_checkpoint,
+    open_checkpoint,
+)
+from ocria.models.special_tokens import SpecialTokens
 from ocria.options import ParseOptions
+from ocria.pipeline.admission import admit, memory_need
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.page_job import PageJob, ReadingRules
@@ -46,10 +57,7 @@ class PageReader:
         self._options = options
         preprocessor = image_settings(model)
         self.size_rule: SizeRule = preprocessor.size_rule
-        merged = (preprocessor.patch_size * preprocessor.merge_size) ** 2
-        around = model.tokens.prompt.fill(0, 0)
-        longest_prompt = preprocessor.max_pixels // merged + len(around.token_ids)
-        max_positions = longest_prompt + options.max_tokens + WINDOW
+        max_positions = longest_page(model.tokens, preprocessor, options.max_tokens)
         config = EngineConfig(
             stop_ids=model.tokens.stop_ids,
             forbidden_ids=model.tokens.suppressed_ids,
@@ -175,11 +183,39 @@ def load_page_reader(options: ParseOptions, *, most_pages: int = 1) -> PageReade
             f"the model {folder.name} has no dflash drafter",
             hint="leave `--drafter` out: `auto` takes the best drafter there is",
         )
-    model = load(folder, device=resolve_device(options.device))
-    return PageReader(model, options, most_pages=most_pages)
+    return PageReader(_load(folder, options), options, most_pages=most_pages)
 
 
-def image_settings(model: LoadedModel) -> PreprocessorConfig:
+def _load(folder: Path, options: ParseOptions) -> LoadedModel:
+    """The model, once it is known to fit."""
+    device = resolve_device(options.device)
+    checkpoint = open_checkpoint(folder, device=device, precision=options.precision)
+    settings = image_settings(checkpoint)
+    need = memory_need(
+        checkpoint,
+        device=device,
+        dtype=dtype_of(device),
+        max_positions=longest_page(checkpoint.tokens, settings, options.max_tokens),
+        max_pixels=settings.max_pixels,
+    )
+    admit(need, checkpoint, device)
+    try:
+        return fill(checkpoint, device)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise DeviceError(
+            f"out of memory while loading {checkpoint.info.name} on {device}",
+            hint="another program took memory meanwhile; `ocria doctor` shows what is free",
+        ) from error
+
+
+def longest_page(tokens: SpecialTokens, settings: PreprocessorConfig, max_tokens: int) -> int:
+    """Positions that a page of the largest area takes, written to the limit."""
+    merged_px = (settings.patch_size * settings.merge_size) ** 2
+    prompt = settings.max_pixels // merged_px + len(tokens.prompt.fill(0, 0).token_ids)
+    return prompt + max_tokens + WINDOW
+
+
+def image_settings(model: LoadedModel | Checkpoint) -> PreprocessorConfig:
     """The checkpoint's own image settings, within its preset's budget."""
     own, budget = PreprocessorConfig.from_folder(model.folder), model.preset.budget
     if budget is None:

@@ -34,6 +34,7 @@ class QuantizedSource:
         reader: the stored tensors.
         config: which modules are quantised, by their stored names.
         rename: from a stored name to the model's.
+        device: where tensors are put, straight from the mapped file, and dequantised.
 
     Raises:
         WeightsError: codes without scales, scales that the config does not explain, or two
@@ -45,8 +46,9 @@ class QuantizedSource:
         reader: CheckpointReader,
         config: QuantizationConfig,
         rename: Callable[[str], str] = str,
+        device: torch.device = torch.device("cpu"),
     ) -> None:
-        self._reader = reader
+        self._reader, self._device = reader, device
         self._entries: dict[str, _Entry] = {}
         self.renamed: list[tuple[str, str]] = []
         for info in reader:
@@ -90,9 +92,9 @@ class QuantizedSource:
         """
         packed = self.read_packed(name)
         if isinstance(packed, Tensor):
-            return packed.to(dtype)
+            return packed.to(self._device, dtype)
         num_rows, num_columns = self.shape(name)
-        result = torch.empty(num_rows, num_columns, dtype=dtype)
+        result = torch.empty(num_rows, num_columns, dtype=dtype, device=self._device)
         step = max(1, TILE_WEIGHTS // num_columns)
         for start in range(0, num_rows, step):
             rows = slice(start, start + step)
@@ -108,8 +110,10 @@ class QuantizedSource:
         """
         stored, scheme = self._entry(name)
         if scheme is None:
-            return self._reader.read(stored)
-        codes, *scales = (self._reader.read(f"{stored}.{part}") for part in scheme.parts)
+            return self._reader.read(stored).to(self._device)
+        codes, *scales = (
+            self._reader.read(f"{stored}.{part}").to(self._device) for part in scheme.parts
+        )
         for part, scale in zip(scheme.scales, scales, strict=True):
             _check_scale(f"{stored}.{part}", scale)
         if scheme.name == "fp8":

@@ -78,6 +78,14 @@ def cached_snapshot(hub_id: HubId) -> Path | None:
     return snapshot if snapshot.is_dir() and not missing_files(snapshot) else None
 
 
+def name_of(folder: Path) -> str:
+    """What to call a checkpoint folder: its own name, or its id in the hub's cache."""
+    repo = folder.absolute().parent.parent
+    if folder.absolute().parent.name == "snapshots" and repo.name.startswith("models--"):
+        return repo.name.removeprefix("models--").replace("--", "/")
+    return folder.resolve().name
+
+
 def missing_files(folder: Path) -> tuple[str, ...]:
     """What a checkpoint folder lacks, as names; empty for a whole one."""
     lacking = [

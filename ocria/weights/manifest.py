@@ -6,10 +6,12 @@ change a result (weights, index, configs, tokenizer), sorted by name.
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ocria.errors import WeightsError
+from ocria.weights.digest_cache import sha256_of
 from ocria.weights.reader import INDEX_FILE, shard_names
 
 MANIFEST_FILE = "checkpoint.json"
@@ -18,7 +20,12 @@ SETTING_FILES = (
     "config.json",
     "generation_config.json",
     "preprocessor_config.json",
+    "processor_config.json",
     "tokenizer.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "instruction.txt",
+    "hf_quant_config.json",
     INDEX_FILE,
 )
 
@@ -76,13 +83,15 @@ def digest_files(folder: Path) -> tuple[FileDigest, ...]:
     Raises:
         WeightsError: no weights, or a shard is missing.
     """
-    settings = [name for name in SETTING_FILES if (folder / name).is_file()]
-    return tuple(_digest(folder / name) for name in sorted({*settings, *shard_names(folder)}))
+    return _digests(folder, _sha256)
 
 
 def digest_of_files(folder: Path) -> str:
-    """Digest of a checkpoint that has no manifest; reads it all, at about 0.4 GB/s."""
-    return _joint_digest(digest_files(folder))
+    """Digest of a checkpoint that has no manifest.
+
+    Reads it all, at about 0.4 GB/s, but for large files that are known: see `digest_cache`.
+    """
+    return _joint_digest(_digests(folder, sha256_of))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -166,10 +175,20 @@ def _problem(folder: Path, expected: FileDigest) -> Problem | None:
     return None
 
 
-def _digest(path: Path) -> FileDigest:
+def _digests(folder: Path, digest: Callable[[Path], str]) -> tuple[FileDigest, ...]:
+    settings = [name for name in SETTING_FILES if (folder / name).is_file()]
+    names = sorted({*settings, *shard_names(folder)})
+    return tuple(_digest(folder / name, digest) for name in names)
+
+
+def _digest(path: Path, digest: Callable[[Path], str] | None = None) -> FileDigest:
     try:
-        with path.open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        sha256 = (digest or _sha256)(path)
         return FileDigest(name=path.name, num_bytes=path.stat().st_size, sha256=sha256)
     except OSError as error:
         raise WeightsError(f"cannot read {path}") from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
