@@ -26,17 +26,19 @@ class PackedLinear:
     Parts keep their formats: projections that are fused may be stored differently.
 
     Args:
-        parts: matrices with the same number of columns, at least one.
+        parts: matrices with the same number of columns, at least one; a plain one stays plain.
     """
 
-    def __init__(self, parts: Sequence[PackedTensor]) -> None:
+    def __init__(self, parts: Sequence[PackedTensor | Tensor]) -> None:
         self.parts = tuple(parts)
-        self.out_features = sum(part[0].shape[0] for part in self.parts)
+        self.out_features = sum(_shape(part)[0] for part in self.parts)
 
     @property
     def num_bytes(self) -> int:
         """Bytes of codes and scales."""
-        return sum(tensor.nbytes for part in self.parts for tensor in part)
+        plain = sum(part.nbytes for part in self.parts if isinstance(part, Tensor))
+        packed = (part for part in self.parts if not isinstance(part, Tensor))
+        return plain + sum(tensor.nbytes for part in packed for tensor in part)
 
     def product(self, x_TK: Tensor) -> Tensor:
         """[T, K] -> [T, N] in the dtype of x."""
@@ -59,8 +61,12 @@ class PackedLinear:
         return dequantize_rows(part, ids_T, dtype)
 
 
-def dequantize_rows(packed: PackedTensor, rows: slice | Tensor, dtype: torch.dtype) -> Tensor:
-    """Some rows of a packed matrix, in `dtype`."""
+def dequantize_rows(
+    packed: PackedTensor | Tensor, rows: slice | Tensor, dtype: torch.dtype
+) -> Tensor:
+    """Some rows of a packed or plain matrix, in `dtype`."""
+    if isinstance(packed, Tensor):
+        return packed[rows].to(dtype)
     if isinstance(packed, nvfp4.NVFP4Tensor):
         tile = nvfp4.NVFP4Tensor(packed.packed_NH[rows], packed.scale_NB[rows], packed.global_scale)
         return nvfp4.dequantize(tile, dtype)
@@ -68,15 +74,17 @@ def dequantize_rows(packed: PackedTensor, rows: slice | Tensor, dtype: torch.dty
     return fp8.dequantize(fp8.FP8Tensor(packed.codes_NK[rows], scale), dtype)
 
 
-def _shape(packed: PackedTensor) -> tuple[int, int]:
+def _shape(packed: PackedTensor | Tensor) -> tuple[int, int]:
+    if isinstance(packed, Tensor):
+        return packed.shape[0], packed.shape[1]
     num_rows, num_columns = packed[0].shape
     return num_rows, num_columns * 2 if isinstance(packed, nvfp4.NVFP4Tensor) else num_columns
 
 
 def _product(x_TK: Tensor, weight_NK: Tensor) -> Tensor:
-    # In float32 the blocked layout has other last bits than the plain one: take what the whole
-    # weight would have been laid out as.
-    blocked = x_TK.device.type == "cpu" and x_TK.dtype in (torch.bfloat16, torch.float32)
+    # In float32 the blocked layout, which whole weights have, gives other last bits than the plain
+    # one; in bfloat16 the same, and laying out costs more than it saves for one product.
+    blocked = x_TK.device.type == "cpu" and x_TK.dtype == torch.float32
     if not (blocked and torch.backends.mkldnn.is_available()):
         return torch.nn.functional.linear(x_TK, weight_NK)
     packed = torch.ops.mkldnn._reorder_linear_weight(weight_NK, x_TK.shape[0])

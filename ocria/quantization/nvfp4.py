@@ -19,10 +19,14 @@ E4M3_MAX = 448.0
 E4M3_TINY = 2.0**-9
 _MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _VALUES = torch.tensor([*_MAGNITUDES, *(-value for value in _MAGNITUDES)])
-# Both values of every byte, so that a dequantised pair costs one look-up.
-_PAIRS = torch.stack(
-    (_VALUES[torch.arange(256) & 15], _VALUES[torch.arange(256) >> 4]), dim=1
-).contiguous()
+# Both values of every byte, so that a dequantised pair costs one look-up, seen as one number of 64
+# bits: a look-up of single numbers is 13 times faster than one of rows of two.
+_PAIRS = (
+    torch.stack((_VALUES[torch.arange(256) & 15], _VALUES[torch.arange(256) >> 4]), dim=1)
+    .contiguous()
+    .view(torch.float64)
+    .flatten()
+)
 
 
 class NVFP4Tensor(NamedTuple):
@@ -134,8 +138,8 @@ def unpack(packed_NH: Tensor) -> Tensor:
 def dequantize(tensor: NVFP4Tensor, dtype: torch.dtype) -> Tensor:
     """The matrix [N, K] in `dtype`; the product is formed in float32."""
     packed_NH, scale_NB, global_scale = tensor
-    pairs = _PAIRS.to(packed_NH.device)
-    values_NBG = pairs[packed_NH.to(torch.int32)].flatten(1).unflatten(1, (-1, BLOCK))
+    pairs = _PAIRS.to(packed_NH.device).index_select(0, packed_NH.flatten().to(torch.int32))
+    values_NBG = pairs.view(torch.float32).view(packed_NH.shape[0], -1, BLOCK)
     scale_NB1 = (scale_NB.float() / global_scale)[..., None]
     return values_NBG.mul_(scale_NB1).flatten(1).to(dtype)
 
