@@ -205,6 +205,24 @@ def test_auto_names_nobody_when_nobody_helped() -> None:
     assert auto.used == "none"
 
 
+def test_auto_leaves_a_dear_source_alone_while_a_cheap_one_is_right() -> None:
+    truth = [3 + n * 7 % 47 for n in range(900)]
+    cheap, dear = (Trickster(truth, [True], call) for call in (0.001, 0.35))
+    sources = [source(cheap, name="cheap", call_cost=0.001), source(dear, call_cost=0.35)]
+    spent = replay(AutoDrafter(sources, CHEAP), truth, CHEAP, 16)
+    assert spent < 900 / 16 * 1.3 * 1.2
+    assert dear.spent <= SHARE * spent + 2 * 0.35
+
+
+def test_auto_pays_for_a_dear_source_that_is_worth_it() -> None:
+    truth = [3 + n * 7 % 47 for n in range(900)]
+    wrong, dear = Trickster(truth, [False], 0.001), Trickster(truth, [True], 0.35)
+    auto = AutoDrafter([source(wrong, name="w"), source(dear, name="d", call_cost=0.35)], CHEAP)
+    spent = replay(auto, truth, CHEAP, 16) + dear.spent
+    assert auto.used == "d"
+    assert spent < 900 / 16 * (1.3 + 0.35) * 1.3
+
+
 def test_auto_asks_a_useless_source_seldom_enough_to_pay_for_it() -> None:
     useless = Constant(-1)
     auto = AutoDrafter([source(useless, call_cost=0.5)], CHEAP)

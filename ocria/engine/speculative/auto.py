@@ -2,7 +2,8 @@
 
 Every source is asked and judged all the time, also while another one, or none, is followed: what
 it would have proposed is held against what the target writes then. That costs the call alone, so a
-source that became useless is left and one that became useful is found without a wasted row.
+source that became useless is left and one that became useful is found without a wasted row. A dear
+source that promises less than another already gives is asked so seldom that its calls cost `SHARE`.
 
 Two rules choose. *Worth*: the depth with the most tokens expected for the cost of its pass, if a
 plain pass does not give more. *Credit*: drafting may lose `GRANT` + `SHARE` x tokens of a page,
@@ -10,6 +11,7 @@ beyond what it has saved there; a depth whose loss would not be covered is not t
 holds whatever a source does, so the first may hope.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -41,6 +43,9 @@ class Source:
         later: the same for a token behind right ones. Sources are seldom wrong by halves: the two
             differ, and one number for both stops too early.
         num_accepted: tokens of this page that were proposed by this source and accepted.
+        expected: what is left of its last proposal.
+        is_fresh: nothing of it has been judged yet.
+        spent_unasked: cost of the passes since it was asked.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Source:
     num_accepted: int = 0
     expected: Sequence[int] = field(default=())
     is_fresh: bool = False
+    spent_unasked: float = 0.0
 
     def judge(self, emitted: Sequence[int]) -> None:
         """Holds the outstanding proposal against what was emitted, up to the first difference."""
@@ -100,7 +106,7 @@ class AutoDrafter:
         self._credit, self._followed, self._last = GRANT, None, None
         for source in self.sources:
             source.drafter.prepare(prompt)
-            source.expected, source.num_accepted = (), 0
+            source.expected, source.num_accepted, source.spent_unasked = (), 0, math.inf
 
     def tap(self, rows_TLD: Tensor) -> None:
         """Hands the target's rows to the sources that want them; see `TapDrafter`."""
@@ -112,7 +118,8 @@ class AutoDrafter:
         """The first tokens of the best source's proposal, as many as are worth their rows."""
         best, self._followed, self._depth = 1.0, None, 0
         for source in self.sources:
-            if not source.expected or (source is self._last and len(source.expected) < most):
+            is_short = source is self._last and len(source.expected) < most
+            if (not source.expected or is_short) and self._may_pay(source, most, best):
                 self._ask(source, emitted, most)
             depth, worth = self._best_depth(source, min(most, len(source.expected)))
             if worth > best:
@@ -128,11 +135,25 @@ class AutoDrafter:
         self._credit = min(self._credit + SHARE * len(emitted), _MOST_CREDIT)
         for source in self.sources:
             source.judge(emitted)
+            source.spent_unasked += self._costs[self._depth]
             source.drafter.observe(emitted, num_accepted)
+
+    def _may_pay(self, source: Source, most: int, best: float) -> bool:
+        """Whether a call costs little beside what was spent, or promises more than `best`."""
+        if source.call_cost <= SHARE * source.spent_unasked:
+            return True
+        expected, chance = 1.0, source.first
+        for depth in range(1, most + 1):
+            expected += chance
+            if expected > best * (self._costs[depth] + source.call_cost):
+                return True
+            chance *= source.later
+        return False
 
     def _ask(self, source: Source, emitted: Sequence[int], most: int) -> None:
         if self._credit >= source.call_cost:
             self._credit -= source.call_cost
+            source.spent_unasked = 0.0
             # What goes on from a proposal that was right so far is no first token.
             source.is_fresh = not source.expected
             proposal = source.drafter.propose(emitted, most)
