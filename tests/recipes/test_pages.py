@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+cv2 = pytest.importorskip("cv2", reason="the page recipes need opencv")
 pytest.importorskip("typst", reason="the page recipes need typst")
 pytest.importorskip("faker", reason="the page recipes need faker")
 
@@ -23,6 +24,7 @@ from ocria.models.recipes.pages.latex import canonical
 from ocria.models.recipes.pages.readback import UnfaithfulPageError, read_pages
 from ocria.models.recipes.pages.salt import salted
 from ocria.models.recipes.pages.scan import (
+    FINE,
     OFFICE,
     OLD,
     THERMAL,
@@ -187,6 +189,19 @@ def test_leaders_are_ink_but_no_text(press):
     assert (between < 160).any(), "the dots are printed"
 
 
+def test_fax_threshold_keeps_fine_print():
+    """Type six pixels high, grey from its small size, below a black bar."""
+    pixels = np.full((400, 640), 250, np.uint8)
+    pixels[10:30, 20:620] = 10
+    for y in range(50, 390, 12):
+        cv2.putText(pixels, PROSE, (20, y), cv2.FONT_HERSHEY_SIMPLEX, 0.3, 30, 1, cv2.LINE_AA)
+    strokes = pixels < 130
+    strokes[:40] = False
+    for seed in range(20):
+        kept = (_threshold(pixels, random.Random(seed))[strokes] < 160).mean()
+        assert kept > 0.75, f"seed {seed}: {kept:.2f} of the strokes are left"
+
+
 def test_salted_prose_keeps_its_marks_and_mostly_its_words():
     text = "The seller shall deliver the goods before noon. " * 8
     formula = Passage(kind="paragraph", text="where $x^{2}$ is **bold** " * 20)
@@ -212,11 +227,11 @@ def test_fax_threshold_leaves_no_black_where_a_shadow_lies():
     pixels[ink] = (pixels[ink] * 0.2).astype(np.uint8)
     for seed in range(5):
         out = _threshold(pixels, random.Random(seed))
-        assert (out[~ink] == 255).mean() > 0.99
-        assert (out[ink] == 0).mean() > 0.95
+        assert (out[~ink] > 200).mean() > 0.97
+        assert (out[ink] < 128).mean() > 0.9
 
 
-@pytest.mark.parametrize("wear", [OFFICE, OLD, THERMAL])
+@pytest.mark.parametrize("wear", [OFFICE, FINE, OLD, THERMAL])
 def test_every_wear_keeps_shape_and_moves_boxes_with_the_ink(wear):
     pixels = np.full((320, 256), 235, np.uint8)
     pixels[100:140, 60:200] = 15

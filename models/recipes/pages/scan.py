@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import cv2
@@ -26,7 +26,8 @@ class Scan:
 class Wear:
     """How likely each effect is, for one sort of original. Chances in [0, 1].
 
-    `skew_deg` is the standard deviation of the larger turns.
+    `skew_deg` is the standard deviation of the larger turns, `blur_px` the widest blur and
+    `resolution` the coarsest scan as a share of the picture's own: what small print survives.
     """
 
     warp: float = 0.35
@@ -48,9 +49,17 @@ class Wear:
     threshold: float = 0.13
     jpeg: float = 0.28
     inverse: float = 0.02
+    blur_px: float = 0.9
+    resolution: float = 0.6
 
 
 OFFICE = Wear()
+# Small print: what would wipe it out is rare and mild, or the reader would learn to invent.
+FINE = Wear(
+    warp=0.3, skew_deg=1.0, inset=0.0, bleed=0.05, stroke=0.1, uneven_ink=0.02, bands=0.0,
+    blur=0.2, blur_px=0.6, low_resolution=0.16, resolution=0.78, tone=0.35, light=0.25, folds=0.03,
+    specks=0.08, grain=0.3, threshold=0.08,
+)  # fmt: skip
 # Print and typescript of long ago: ink of many strengths, the leaf's back, copies of copies.
 OLD = Wear(
     warp=0.6, skew_deg=1.6, inset=0.08, bleed=0.3, stroke=0.4, uneven_ink=0.5, blur=0.4,
@@ -81,7 +90,8 @@ def scan(pixels: Pixels, rng: random.Random, *, strength: float = 1.0, wear: Wea
     elif happens(wear.warp):
         matrix = _warp(pixels.shape, rng, wear.skew_deg)
         pixels = _warped(pixels, matrix, paper)
-    if happens(wear.uneven_ink):
+    faint = happens(wear.uneven_ink)
+    if faint:
         pixels = _uneven_ink(pixels, rng, noise)
     if happens(wear.bands):
         pixels = _bands(pixels, rng, noise)
@@ -92,9 +102,12 @@ def scan(pixels: Pixels, rng: random.Random, *, strength: float = 1.0, wear: Wea
     if happens(wear.stroke):
         pixels = _stroke_weight(pixels, rng)
     if happens(wear.blur):
-        pixels = cv2.GaussianBlur(pixels, (0, 0), rng.uniform(0.3, 0.95))
+        pixels = cv2.GaussianBlur(pixels, (0, 0), rng.uniform(0.3, wear.blur_px))
     if happens(wear.low_resolution):
-        pixels = _low_resolution(pixels, rng)
+        pixels = _low_resolution(pixels, rng, wear.resolution)
+    if faint:
+        # One threshold for all of it would lose the faint half.
+        wear = replace(wear, threshold=0.0)
     return Scan(pixels=_captured(pixels, rng, noise, wear, strength), matrix=matrix)
 
 
@@ -106,11 +119,13 @@ def _captured(
     def happens(chance: float) -> bool:
         return rng.random() < chance * strength
 
-    if happens(wear.tone):
+    # Bilevel scanners see to their light; uneven light would take half of the print away.
+    bilevel = happens(wear.threshold)
+    if not bilevel and happens(wear.tone):
         pixels = _tone(pixels, rng)
-    if happens(wear.light):
+    if not bilevel and happens(wear.light):
         pixels = _uneven_light(pixels, rng, noise)
-    if happens(wear.folds):
+    if not bilevel and happens(wear.folds):
         pixels = _folds(pixels, rng)
     if happens(wear.stamp):
         pixels = _stamp(pixels, rng)
@@ -118,7 +133,7 @@ def _captured(
         pixels = _specks(pixels, rng, noise)
     if happens(wear.grain):
         pixels = _grain(pixels, rng)
-    if happens(wear.threshold):
+    if bilevel:
         pixels = _threshold(pixels, rng)
     if happens(wear.jpeg):
         quality = [cv2.IMWRITE_JPEG_QUALITY, rng.randint(22, 85)]
@@ -264,9 +279,9 @@ def _stroke_weight(pixels: Pixels, rng: random.Random) -> Pixels:
     return cv2.addWeighted(changed, mix, pixels, 1 - mix, 0)
 
 
-def _low_resolution(pixels: Pixels, rng: random.Random) -> Pixels:
+def _low_resolution(pixels: Pixels, rng: random.Random, coarsest: float) -> Pixels:
     height, width = pixels.shape
-    factor = rng.uniform(0.55, 0.95)
+    factor = rng.uniform(coarsest, 0.95)
     small = cv2.resize(pixels, None, fx=factor, fy=factor, interpolation=cv2.INTER_AREA)
     back = rng.choice((cv2.INTER_LINEAR, cv2.INTER_CUBIC))
     return cv2.resize(small, (width, height), interpolation=back)
@@ -317,13 +332,25 @@ def _specks(pixels: Pixels, rng: random.Random, noise: np.random.Generator) -> P
 
 
 def _threshold(pixels: Pixels, rng: random.Random) -> Pixels:
-    """Fax and bilevel scans: ink against the paper around it, so that no shadow turns black."""
+    """Fax and bilevel scans: ink against the paper around it, so that no shadow turns black.
+
+    The cut is where about as much turns black as there was ink; a fixed one wipes out fine print,
+    whose strokes are grey.
+    """
     height, width = pixels.shape
-    # A nearly empty page has less than a hundredth of ink: then its darkest paper is no ink.
-    darkest, bright = (float(v) for v in np.percentile(pixels[::4, ::4], (1, 90)))
-    low = min(darkest, 0.4 * bright)
     small = cv2.resize(pixels, (max(2, width // 24), max(2, height // 24)))
     around = cv2.blur(cv2.dilate(small, np.ones((3, 3), np.uint8)), (3, 3))
     paper = cv2.resize(around, (width, height), interpolation=cv2.INTER_LINEAR)
-    cut = low + (paper - low) * np.float32(rng.uniform(0.5, 0.8))
-    return np.where(pixels > cut, 255, 0).astype(np.uint8)
+    depth = paper.astype(np.float32) - pixels
+    seen = depth[::3, ::3]
+    darkest = max(40.0, float(np.percentile(seen, 99.5)))
+    # Grain lies around zero; only what is well below the paper is ink.
+    ink = float(np.where(seen > 0.2 * darkest, seen, 0).mean()) / darkest
+    share = min(0.5, max(1e-4, ink * rng.uniform(1.0, 1.8)))
+    cut = max(0.2 * darkest, float(np.quantile(seen, 1 - share)))
+    if rng.random() < 0.35:
+        return np.where(depth < cut, 255, 0).astype(np.uint8)
+    # Most bilevel scans are finer than what the reader gets, and come out grey at the edges.
+    fine = cv2.resize(cut - depth, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)
+    bilevel = cv2.threshold(fine, 0, 255, cv2.THRESH_BINARY)[1].astype(np.uint8)
+    return cv2.resize(bilevel, (width, height), interpolation=cv2.INTER_AREA)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.corpus import Passage, draw_language
 from ocria.models.recipes.pages.fonts import SANS, SERIF, TEXT
-from ocria.models.recipes.pages.scan import OFFICE, OLD
+from ocria.models.recipes.pages.scan import FINE
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript
 
@@ -38,7 +38,8 @@ def small(generator: Generator) -> Generator:
     """The same kind of page in small print."""
 
     def made(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
-        return generator(replace(studio, body_pt=_SMALL_PT), rng, width_px, height_px)
+        draft = generator(replace(studio, body_pt=_SMALL_PT), rng, width_px, height_px)
+        return replace(draft, wear=FINE)
 
     return made
 
@@ -154,7 +155,7 @@ def contents(studio: Studio, rng: random.Random, width_px: int, height_px: int) 
             weight="bold" if section == 1 and rng.random() < 0.3 else "regular",
         )  # fmt: skip
         manuscript.add(Block(type="paragraph", runs=runs), style)
-    return Draft(manuscript=manuscript)
+    return Draft(manuscript=manuscript, wear=FINE)
 
 
 def gazette(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
@@ -188,7 +189,7 @@ def gazette(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
         story = studio.story(rng, lang=lang, genre=rng.choice(("prose", None)))
         for passage in story.passages[: rng.randint(1, 7)]:
             budget -= look.passage(studio, manuscript, passage) + 20
-    return Draft(manuscript=manuscript, pages=2, wear=rng.choice((OFFICE, OFFICE, OLD)))
+    return Draft(manuscript=manuscript, pages=2, wear=FINE)
 
 
 def notes(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
@@ -211,7 +212,7 @@ def notes(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
         story = studio.story(rng, lang=lang, genre=rng.choice(("reference", "medical", None)))
         for passage in story.passages[: rng.randint(1, 8)]:
             budget -= look.passage(studio, manuscript, _cut(passage, rng)) + 25
-    return Draft(manuscript=manuscript, pages=2)
+    return Draft(manuscript=manuscript, pages=2, wear=FINE)
 
 
 def _cut(passage: Passage, rng: random.Random) -> Passage:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import SANS, TEXT
-from ocria.models.recipes.pages.scan import OFFICE, OLD
+from ocria.models.recipes.pages.scan import FINE
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript, Style
 
@@ -83,8 +83,7 @@ def ledger(studio: Studio, rng: random.Random, width_px: int, height_px: int) ->
         size_pt=look.size_pt, leading_em=leading, base=look.ink, before_pt=4, after_pt=4,
     )  # fmt: skip
     manuscript.add(_statement(studio, rng, lang, rows, columns, inset), style)
-    wear = rng.choice((OFFICE, OFFICE, OFFICE, OLD))
-    return Draft(manuscript=manuscript, wear=wear)
+    return Draft(manuscript=manuscript, wear=FINE)
 
 
 def _title(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> float:
@@ -190,4 +189,4 @@ def register(studio: Studio, rng: random.Random, width_px: int, height_px: int) 
         block = replace(block, table=table)
     style = Style(size_pt=look.size_pt, leading_em=rng.uniform(0.3, 0.45), base=look.ink)
     manuscript.add(block, style)
-    return Draft(manuscript=manuscript, wear=rng.choice((OFFICE, OFFICE, OLD)))
+    return Draft(manuscript=manuscript, wear=FINE)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import SERIF
-from ocria.models.recipes.pages.scan import OFFICE, OLD
+from ocria.models.recipes.pages.scan import FINE, OFFICE, OLD
 from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
 
@@ -37,7 +37,7 @@ def newspaper(studio: Studio, rng: random.Random, width_px: int, height_px: int)
         height = min(left, rng.uniform(150, 420))
         _story(studio, rng, manuscript, look, height - 40)
         left -= height
-    return Draft(manuscript=manuscript, wear=rng.choice((OFFICE, OFFICE, OLD)))
+    return Draft(manuscript=manuscript, wear=rng.choice((FINE, OFFICE, OLD)))
 
 
 def _name_line(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> None:
