@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-cv2 = pytest.importorskip("cv2", reason="the page recipes need opencv")
 pytest.importorskip("typst", reason="the page recipes need typst")
 pytest.importorskip("faker", reason="the page recipes need faker")
 
@@ -23,17 +22,9 @@ from ocria.models.recipes.pages.inline import runs_of
 from ocria.models.recipes.pages.latex import canonical
 from ocria.models.recipes.pages.readback import UnfaithfulPageError, read_pages
 from ocria.models.recipes.pages.salt import salted
-from ocria.models.recipes.pages.scan import (
-    FINE,
-    OFFICE,
-    OLD,
-    THERMAL,
-    _threshold,
-    moved_box,
-    scan,
-    turned,
-)
+from ocria.models.recipes.pages.scan import _threshold, moved_box, scan, turned
 from ocria.models.recipes.pages.typeset import Manuscript, Press, Sheet, Style
+from ocria.models.recipes.pages.wear import FINE, OFFICE, OLD, THERMAL
 
 # A face that typst carries itself, so that no font folder is needed.
 SERIF = Family(name="Libertinus Serif", category="serif", styles=frozenset("rbi"), vietnamese=True)
@@ -191,6 +182,8 @@ def test_leaders_are_ink_but_no_text(press):
 
 def test_fax_threshold_keeps_fine_print():
     """Type six pixels high, grey from its small size, below a black bar."""
+    import cv2
+
     pixels = np.full((400, 640), 250, np.uint8)
     pixels[10:30, 20:620] = 10
     for y in range(50, 390, 12):

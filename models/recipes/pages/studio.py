@@ -12,8 +12,8 @@ from .corpus import Corpus, Passage, Story, draw_language, is_drawable
 from .fonts import MONO, SANS, SERIF, TEXT, Family, FontShelf
 from .inline import runs_of
 from .salt import salted
-from .scan import OFFICE, Wear
 from .typeset import BLACK, Ink, Manuscript, Press, Sheet, Style, block_colour
+from .wear import OFFICE, Wear
 
 _LOCALES = {
     "en": ("en_US", "en_GB"),

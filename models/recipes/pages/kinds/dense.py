@@ -9,9 +9,9 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.corpus import Passage, draw_language
 from ocria.models.recipes.pages.fonts import SANS, SERIF, TEXT
-from ocria.models.recipes.pages.scan import FINE
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript
+from ocria.models.recipes.pages.wear import FINE
 
 from .books import footnotes, open_sheet
 from .figures import figure_block

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import SANS, TEXT
-from ocria.models.recipes.pages.scan import FINE
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript, Style
+from ocria.models.recipes.pages.wear import FINE
 
 from .books import open_sheet
 from .tables import draw_table

@@ -8,9 +8,9 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import SERIF
-from ocria.models.recipes.pages.scan import FINE, OFFICE, OLD
 from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.wear import FINE, OFFICE, OLD
 
 from .figures import figure_block
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import MONO
-from ocria.models.recipes.pages.scan import OLD
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, page_number, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript, Style
+from ocria.models.recipes.pages.wear import OLD
 
 from .books import book, contract, open_sheet
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
 from ocria.models.recipes.pages.corpus import is_drawable
 from ocria.models.recipes.pages.fonts import MONO, SANS
-from ocria.models.recipes.pages.scan import THERMAL
 from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.wear import THERMAL
 
 _CLOSINGS = (
     "THANK YOU", "Thank you, please come again", "Goods sold are not returnable",
