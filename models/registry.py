@@ -235,7 +235,7 @@ def build(
         model = Qwen35(config)
     report = assign(model, source, dtype=dtype, float32_names=FLOAT32_NAMES)
     refuse_baked_norms(source)
-    model.prepare(dtype, device)
+    model.prepare(dtype, device, stored=source.read_packed)
     return model, replace(report, renamed=tuple(source.renamed))
 
 

@@ -6,7 +6,7 @@ Parameter names are those of a Hugging Face folder (`model.visual.*`, `model.lan
 Shape legend: T rows, D hidden size, N image tokens, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,9 @@ from ocria.models.layers.linear import TiledLinear
 from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.decoder import Decoder, prompt_positions
+from ocria.models.qwen3_5.fused import FusedDecoder, can_fuse
 from ocria.models.qwen3_5.vision import VisionTower
+from ocria.models.qwen3_5.weight_codes import Stored, weight_codes
 
 
 class _Body(nn.Module):
@@ -57,10 +59,25 @@ class Qwen35(nn.Module):
         self.hidden_size = config.text.hidden_size
         self.num_layers = config.text.num_hidden_layers
         self.tap_layers: tuple[int, ...] = ()
+        self.fused: FusedDecoder | None = None
 
     @torch.inference_mode()
-    def prepare(self, dtype: torch.dtype, device: torch.device) -> None:
-        """Casts, moves, fuses and packs; decay parameters stay in float32 or wider."""
+    def prepare(
+        self,
+        dtype: torch.dtype,
+        device: torch.device,
+        *,
+        stored: Callable[[str], Stored] | None = None,
+        fused: bool = True,
+    ) -> None:
+        """Casts, moves, fuses and packs; decay parameters stay in float32 or wider.
+
+        Args:
+            dtype: of weights and activations.
+            device: where it runs.
+            stored: a weight by its name as the checkpoint holds it, for kernels that read that.
+            fused: run the decoder by fused kernels where they take it.
+        """
         wide = torch.promote_types(dtype, torch.float32)
         for name, parameter in self.named_parameters():
             kept = wide if name.endswith(("A_log", "dt_bias")) else dtype
@@ -68,6 +85,8 @@ class Qwen35(nn.Module):
             parameter.requires_grad_(False)
         self.device, self.dtype = device, dtype
         decoder = self.model.language_model
+        if fused and can_fuse(self.config.text, device, dtype):
+            self.fused = fused_decoder(self, stored)
         if self.tied:
             self.lm_head.weight = nn.Parameter(decoder.embed_tokens.weight, requires_grad=False)
         self.lm_head.pack()
@@ -97,9 +116,9 @@ class Qwen35(nn.Module):
         state.rope_delta = int(positions.max()) + 1 - length
         rotary = decoder.rotary(positions[:, start:end].to(self.device))
         span = Span(state, start, end - start)
-        hidden_TD, taps = decoder.tapped(x_TD, Pass((span,), rotary, prefill=True), self.tap_layers)
+        hidden_TD, taps = self._run(x_TD, Pass((span,), rotary, prefill=True))
         num_read = 1 if end == length else 0
-        return Output(self.lm_head(hidden_TD[-1:])[:num_read], _stacked(taps))
+        return Output(self._logits(hidden_TD[-1:])[:num_read], _stacked(taps))
 
     @torch.inference_mode()
     def verify(self, windows: Sequence[Window]) -> Output:
@@ -115,11 +134,21 @@ class Qwen35(nn.Module):
             spans.append(Span(state, state.length, len(ids)))
         decoder = self.model.language_model
         positions_T = torch.tensor(positions, device=self.device)
+        # Fused kernels look a window's angles up by position.
+        positions_T = positions_T if self.fused is None else positions_T[:0]
         rotary = decoder.rotary(positions_T.expand(3, -1))
         x_TD = decoder.embed_tokens(torch.tensor(token_ids, device=self.device))
         rows = Pass(tuple(spans), rotary, prefill=False)
-        hidden_TD, taps = decoder.tapped(x_TD, rows, self.tap_layers)
-        return Output(self.lm_head(hidden_TD), _stacked(taps))
+        hidden_TD, taps = self._run(x_TD, rows)
+        return Output(self._logits(hidden_TD), _stacked(taps))
+
+    def _run(self, x_TD: Tensor, rows: Pass) -> tuple[Tensor, list[Tensor]]:
+        """What `_logits` takes of every row, and the taps."""
+        decoder = self.fused or self.model.language_model
+        return decoder.tapped(x_TD, rows, self.tap_layers)
+
+    def _logits(self, hidden_TD: Tensor) -> Tensor:
+        return self.lm_head(hidden_TD) if self.fused is None else self.fused.logits(hidden_TD)
 
     @torch.inference_mode()
     def embed(self, ids_T: Tensor) -> Tensor:
@@ -129,12 +158,29 @@ class Qwen35(nn.Module):
     @torch.inference_mode()
     def head(self, hidden_TD: Tensor) -> Tensor:
         """Logits [T, V] of normed hidden rows, likewise."""
+        if self.fused is not None:
+            return self.fused.logits(hidden_TD.contiguous(), normed=True)
         return self.lm_head(hidden_TD)
 
     @torch.inference_mode()
     def fold(self, folds: Sequence[Fold]) -> None:
         """See `Target.fold`."""
-        self.model.language_model.fold(folds)
+        (self.fused or self.model.language_model).fold(folds)
+
+
+def fused_decoder(model: Qwen35, stored: Callable[[str], Stored] | None) -> FusedDecoder:
+    """The model's decoder by fused kernels, from stored weights or else its own; before `prepare`
+    joins products."""
+    parameters = dict(model.named_parameters())
+    read = stored or parameters.__getitem__
+    device = next(iter(parameters.values())).device
+    return FusedDecoder(
+        model.config.text,
+        codes=lambda name: weight_codes(read(name), device),
+        plain=lambda name: parameters[name].data,
+        head="model.language_model.embed_tokens.weight" if model.tied else "lm_head.weight",
+        device=device,
+    )
 
 
 def _stacked(taps: list[Tensor]) -> Tensor | None:

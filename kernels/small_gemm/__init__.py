@@ -1,0 +1,30 @@
+"""Products of few rows with NVFP4, FP8 or bfloat16 weights. See README.md and reference.py."""
+
+import torch
+from torch import Tensor
+
+from ocria.kernels.triton_mode import takes_triton
+
+from . import reference
+from .layout import PackedWeight, Tiling, WeightCodes, pack, unpack
+from .reference import Norm
+
+__all__ = ["Norm", "PackedWeight", "Tiling", "WeightCodes", "pack", "small_gemm", "unpack"]
+
+
+def small_gemm(
+    x_MK: Tensor,
+    weight: PackedWeight,
+    *,
+    norm: Norm | None = None,
+    residual_MN: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """See `reference.small_gemm`; a row has the same bits whatever rows stand beside it."""
+    if takes_triton(x_MK):
+        from .triton_impl import small_gemm as fused
+
+        return fused(x_MK, weight, norm=norm, residual_MN=residual_MN, out_dtype=out_dtype)
+    return reference.small_gemm(
+        x_MK, weight, norm=norm, residual_MN=residual_MN, out_dtype=out_dtype
+    )

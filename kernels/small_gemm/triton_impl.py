@@ -1,0 +1,267 @@
+# mypy: disallow-untyped-defs=false
+"""The product in Triton: weights are the wide side of the tensor cores, rows the narrow one.
+
+A program takes `block_n` output rows of the weight and a tile of 16 rows of x. Codes become
+bfloat16 by shifts and one multiplication, exactly: an e2m1 code times an e4m3 scale has 6
+significant bits. Shape legend: see reference.py.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ocria.kernels.specimen import Specimen
+from ocria.kernels.triton_mode import INTERPRETED
+from ocria.kernels.triton_numbers import e4m3, power_of_two, rounded, scaled_e2m1
+
+from .layout import Format, PackedWeight, choose_tiling
+from .reference import Norm
+
+ROW_TILE = 16
+FORMAT_CODES: dict[Format, int] = {"bf16": 0, "fp8": 1, "nvfp4": 2}
+_STORE, _RESIDUAL, _SILU_UP = 0, 1, 2
+
+
+@triton.jit
+def _rows(x, gain, row, first, k, num_rows, num_in, stride, NORM: tl.constexpr, WIDE: tl.constexpr):
+    """Columns of x as [k, row], times the norm's gain, and their squares' sums [row]."""
+    column = first + k
+    inside = (column < num_in)[:, None] & (row < num_rows)[None, :]
+    x_KM = tl.load(x + row[None, :] * stride + column[:, None], mask=inside, other=0.0)
+    if NORM:
+        wide = x_KM.to(tl.float32)
+        squares = tl.sum(wide * wide, axis=0)
+        gain_K = tl.load(gain + column, mask=column < num_in, other=0.0)
+        x_KM = rounded(wide * gain_K[:, None], WIDE)
+    else:
+        squares = tl.zeros((row.shape[0],), tl.float32)
+    if WIDE:
+        return x_KM.to(tl.float32), squares
+    else:
+        return x_KM, squares
+
+
+@triton.jit
+def accumulate(
+    x, codes, block_scales, gain, band, row, first, last, num_rows, num_in, stride_x,
+    FORMAT: tl.constexpr, NORM: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    NUM_STEPS: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Steps `first` to `last` of a band's sum [BLOCK_N, TILE], and the rows' sums of squares."""
+    n = tl.arange(0, BLOCK_N)
+    acc = tl.zeros((BLOCK_N, TILE), tl.float32)
+    squares = tl.zeros((TILE,), tl.float32)
+    for step in range(first, last):
+        tile = (band * NUM_STEPS + step).to(tl.int64)
+        start = step * BLOCK_K
+        if FORMAT == 2:
+            HALF: tl.constexpr = BLOCK_K // 2
+            SCALES: tl.constexpr = BLOCK_K // 32
+            k = tl.arange(0, HALF)
+            packed = tl.load(codes + tile * (BLOCK_N * HALF) + n[:, None] * HALF + k[None, :])
+            scale_at = (
+                block_scales
+                + tile * (BLOCK_N * SCALES * 2)
+                + n[:, None] * (SCALES * 2)
+                + tl.arange(0, SCALES)[None, :]
+            )
+            low, high = tl.load(scale_at), tl.load(scale_at + SCALES)
+            x_low, squares_low = _rows(
+                x, gain, row, start, k, num_rows, num_in, stride_x, NORM, WIDE
+            )
+            x_high, squares_high = _rows(
+                x, gain, row, start + HALF, k, num_rows, num_in, stride_x, NORM, WIDE
+            )
+            acc = tl.dot(scaled_e2m1(packed & 15, low, BLOCK_N, HALF, WIDE), x_low, acc)
+            acc = tl.dot(scaled_e2m1(packed >> 4, high, BLOCK_N, HALF, WIDE), x_high, acc)
+            squares += squares_low + squares_high
+        else:
+            k = tl.arange(0, BLOCK_K)
+            stored = tl.load(codes + tile * (BLOCK_N * BLOCK_K) + n[:, None] * BLOCK_K + k[None, :])
+            if FORMAT == 1:
+                # The scale of 2^120 leaves the smallest code a normal number.
+                w = e4m3(stored, WIDE) * power_of_two(120, WIDE)
+            elif WIDE:
+                w = stored.to(tl.float32)
+            else:
+                w = stored
+            x_KM, more = _rows(x, gain, row, start, k, num_rows, num_in, stride_x, NORM, WIDE)
+            acc = tl.dot(w, x_KM, acc)
+            squares += more
+    return acc, squares
+
+
+@triton.jit
+def _finish(
+    acc, squares, row_scale, residual, y, band, row, num_rows, num_out, num_in, eps,
+    FORMAT: tl.constexpr, NORM: tl.constexpr, EPILOGUE: tl.constexpr,
+    BLOCK_N: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
+    """Scales, norm, activation or residual, and the store."""
+    scale = tl.load(row_scale + band * BLOCK_N + tl.arange(0, BLOCK_N))
+    if FORMAT == 2:
+        scale = scale * 256.0
+    acc = acc * scale[:, None]
+    if NORM:
+        acc = acc * tl.rsqrt(squares / num_in + eps)[None, :]
+    if EPILOGUE == 2:
+        pairs = tl.permute(tl.reshape(acc, (BLOCK_N // 2, 2, TILE)), (0, 2, 1))
+        gate, up = tl.split(pairs)
+        result = gate / (1.0 + tl.exp(-gate)) * up
+        n = band * (BLOCK_N // 2) + tl.arange(0, BLOCK_N // 2)
+        width = num_out // 2
+    else:
+        result = acc
+        n = band * BLOCK_N + tl.arange(0, BLOCK_N)
+        width = num_out
+    inside = (n < width)[:, None] & (row < num_rows)[None, :]
+    place = row[None, :] * width + n[:, None]
+    if EPILOGUE == 1:
+        result = result + tl.load(residual + place, mask=inside, other=0.0).to(tl.float32)
+    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def small_gemm_kernel(
+    x, codes, block_scales, row_scale, gain, residual, y, partial, arrived,
+    num_rows, num_out, num_in, stride_x, eps,
+    FORMAT: tl.constexpr, NORM: tl.constexpr, EPILOGUE: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STEPS: tl.constexpr,
+    SPLIT_K: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Grid: bands of the weight, tiles of rows, parts of K."""
+    band, row_tile, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    row = row_tile * TILE + tl.arange(0, TILE)
+    n = tl.arange(0, BLOCK_N)
+    STEPS: tl.constexpr = (NUM_STEPS + SPLIT_K - 1) // SPLIT_K
+    first = part * STEPS
+    acc, squares = accumulate(
+        x, codes, block_scales, gain, band, row, first, tl.minimum(first + STEPS, NUM_STEPS),
+        num_rows, num_in, stride_x, FORMAT, NORM, BLOCK_N, BLOCK_K, NUM_STEPS, TILE, WIDE,
+    )  # fmt: skip
+    if SPLIT_K == 1:
+        _finish(
+            acc, squares, row_scale, residual, y, band, row, num_rows, num_out, num_in, eps,
+            FORMAT, NORM, EPILOGUE, BLOCK_N, TILE,
+        )  # fmt: skip
+    else:
+        # The last program to arrive adds the parts, in their order: the sum does not depend on
+        # who that is.
+        SLOT: tl.constexpr = BLOCK_N * TILE + TILE
+        cell = row_tile * tl.num_programs(0) + band
+        inner = n[:, None] * TILE + tl.arange(0, TILE)[None, :]
+        base = partial + cell.to(tl.int64) * (SPLIT_K * SLOT)
+        tl.store(base + part * SLOT + inner, acc)
+        tl.store(base + part * SLOT + BLOCK_N * TILE + tl.arange(0, TILE), squares)
+        tl.debug_barrier()
+        before = tl.atomic_add(arrived + cell, 1, sem="acq_rel")
+        if before == SPLIT_K - 1:
+            tl.debug_barrier()
+            total = tl.zeros((BLOCK_N, TILE), tl.float32)
+            total_squares = tl.zeros((TILE,), tl.float32)
+            for p in tl.static_range(SPLIT_K):
+                total += tl.load(base + p * SLOT + inner, cache_modifier=".cg")
+                total_squares += tl.load(
+                    base + p * SLOT + BLOCK_N * TILE + tl.arange(0, TILE), cache_modifier=".cg"
+                )
+            tl.store(arrived + cell, 0)
+            _finish(
+                total, total_squares, row_scale, residual, y, band, row, num_rows, num_out,
+                num_in, eps, FORMAT, NORM, EPILOGUE, BLOCK_N, TILE,
+            )  # fmt: skip
+
+
+class _Scratch:
+    """Partial sums and arrival counters of split products, by device and stream.
+
+    Counters are zero between launches: the program that adds the parts resets its own. Outgrown
+    buffers are kept, since a captured graph may still write to them.
+    """
+
+    def __init__(self) -> None:
+        self._buffers: dict[tuple[torch.device, int], list[tuple[Tensor, Tensor]]] = {}
+
+    def take(self, device: torch.device, cells: int, floats: int) -> tuple[Tensor, Tensor]:
+        stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
+        kept = self._buffers.setdefault((device, stream), [])
+        if not kept or kept[-1][0].numel() < floats or kept[-1][1].numel() < cells:
+            partial = torch.empty(max(floats, 1 << 20), device=device)
+            arrived = torch.zeros(max(cells, 1 << 12), dtype=torch.int32, device=device)
+            kept.append((partial, arrived))
+        return kept[-1]
+
+
+_scratch = _Scratch()
+
+
+def small_gemm(
+    x_MK: Tensor,
+    weight: PackedWeight,
+    *,
+    norm: Norm | None = None,
+    residual_MN: Tensor | None = None,
+    out_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """See `reference.small_gemm`."""
+    tiling, num_rows = weight.tiling, x_MK.shape[0]
+    assert x_MK.stride(1) == 1 and x_MK.shape[1] == weight.num_in, "rows of K numbers"
+    width = weight.num_out // 2 if weight.paired else weight.num_out
+    y_MN = torch.empty(num_rows, width, dtype=out_dtype or x_MK.dtype, device=x_MK.device)
+    grid = (weight.num_bands, -(-num_rows // ROW_TILE), tiling.split_k)
+    partial = arrived = y_MN
+    if tiling.split_k > 1:
+        cells = grid[0] * grid[1]
+        slot = (tiling.block_n + 1) * ROW_TILE
+        partial, arrived = _scratch.take(x_MK.device, cells, cells * tiling.split_k * slot)
+    epilogue = _SILU_UP if weight.paired else _STORE if residual_MN is None else _RESIDUAL
+    assert not (weight.paired and residual_MN is not None), "a pair has no residual"
+    assert residual_MN is None or residual_MN.is_contiguous(), "a residual is contiguous"
+    small_gemm_kernel[grid](
+        x_MK, weight.codes.view(torch.uint8) if weight.format == "fp8" else weight.codes,
+        weight.block_scales, weight.row_scale,
+        norm.gain_K if norm else weight.row_scale,
+        y_MN if residual_MN is None else residual_MN, y_MN, partial, arrived,
+        num_rows, weight.num_out, weight.num_in, x_MK.stride(0), norm.eps if norm else 0.0,
+        FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, EPILOGUE=epilogue,
+        BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps,
+        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=INTERPRETED,
+        num_warps=tiling.num_warps, num_stages=tiling.num_stages,
+    )  # fmt: skip
+    return y_MN
+
+
+def specimens() -> list[Specimen]:
+    """Launches of the shipped model's shapes and of a wide one."""
+    pointers = {"bf16": "*bf16", "fp8": "*u8", "nvfp4": "*u8"}
+    found = []
+    for name, code in FORMAT_CODES.items():
+        types = {
+            "x": "*bf16", "codes": pointers[name], "block_scales": "*u8", "row_scale": "*fp32",
+            "gain": "*fp32", "residual": "*bf16", "y": "*bf16", "partial": "*fp32",
+            "arrived": "*i32", "num_rows": "i32", "num_out": "i32", "num_in": "i32",
+            "stride_x": "i32", "eps": "fp32",
+        }  # fmt: skip
+        for shape, epilogue in (((2560, 512), _SILU_UP), ((18432, 2560), _STORE)):
+            tiling = choose_tiling(*shape, name)
+            found.append(
+                Specimen(
+                    name=f"small_gemm_{name}_{shape[0]}x{shape[1]}",
+                    kernel=small_gemm_kernel,
+                    types=types,
+                    constants={
+                        "FORMAT": code,
+                        "NORM": True,
+                        "EPILOGUE": epilogue,
+                        "BLOCK_N": tiling.block_n,
+                        "BLOCK_K": tiling.block_k,
+                        "NUM_STEPS": -(-shape[1] // tiling.block_k),
+                        "SPLIT_K": tiling.split_k,
+                        "TILE": ROW_TILE,
+                        "WIDE": False,
+                    },
+                    num_warps=tiling.num_warps,
+                    num_stages=tiling.num_stages,
+                )
+            )
+    return found

@@ -1,0 +1,37 @@
+"""Best tokens: Triton against the specification, ties and forbidden ids included."""
+
+import pytest
+import torch
+
+from ocria.kernels.head import reference
+from ocria.kernels.small_gemm import Norm, PackedWeight, Tiling, WeightCodes, pack
+
+triton_impl = pytest.importorskip("ocria.kernels.head.triton_impl")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def make_weight(vocabulary: int, hidden: int) -> PackedWeight:
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.randn(vocabulary, hidden, generator=generator).bfloat16()
+    # Ids 5, 40 and 41 say the same: a tie in one band and across bands.
+    weight[40] = weight[41] = weight[5]
+    codes = WeightCodes("bf16", weight.to(DEVICE), torch.ones(vocabulary, device=DEVICE))
+    return pack([codes], tiling=Tiling(block_n=16, block_k=32, num_warps=1))
+
+
+def test_equals_specification_and_the_smallest_of_equals_wins() -> None:
+    weight = make_weight(85, 48)
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(19, 48, generator=generator)
+    rows = weight.codes.view(6, 2, 16, 32).transpose(1, 2).reshape(96, 64)[:, :48].float().cpu()
+    x[3] = x[18] = rows[5]
+    x = x.bfloat16().to(DEVICE)
+    norm = Norm(torch.full((48,), 1.5, device=DEVICE), 1e-6)
+    forbidden = torch.zeros(85, dtype=torch.uint8, device=DEVICE)
+    for chosen, banned in ((5, ()), (40, (5,)), (41, (5, 40))):
+        forbidden[list(banned)] = 1
+        expected = reference.best_tokens(x, weight, norm=norm, forbidden_V=forbidden)
+        found = triton_impl.best_tokens(x, weight, norm=norm, forbidden_V=forbidden)
+        assert torch.equal(found.token_M, expected.token_M)
+        torch.testing.assert_close(found.logprob_M, expected.logprob_M, rtol=1e-4, atol=1e-5)
+        assert found.token_M[[3, 18]].tolist() == [chosen, chosen]
