@@ -25,6 +25,7 @@ class ParseOptions:
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of the weights; `auto` takes them as they are stored.
         drafter: source of speculative proposals; never changes the result.
+        drafter_model: folder of a DFlash drafter; None takes the one in the model's own folder.
         max_tokens: limit for each page; reaching it gives status `truncated`.
         dpi: None rasterises straight to the size the model wants.
         password: for encrypted documents.
@@ -37,6 +38,7 @@ class ParseOptions:
     device: str = "auto"
     precision: Precision = "auto"
     drafter: DrafterName = "auto"
+    drafter_model: str | None = None
     max_tokens: int = DEFAULT_MAX_TOKENS
     dpi: int | None = None
     password: str | None = None
@@ -49,6 +51,8 @@ class ParseOptions:
                 f"unknown drafter: `{self.drafter}`",
                 hint=f"one of {', '.join(get_args(DrafterName))}",
             )
+        if self.drafter_model is not None and self.drafter not in ("auto", "dflash"):
+            raise UsageError(f"--drafter-model has no use with --drafter {self.drafter}")
         if self.precision not in get_args(Precision):
             raise UsageError(
                 f"unknown precision: `{self.precision}`",

@@ -49,6 +49,15 @@ DrafterOption = Annotated[
         help="Source of speculative proposals; never changes the result.",
     ),
 ]
+DrafterModelOption = Annotated[
+    str | None,
+    typer.Option(
+        "--drafter-model",
+        metavar="DIR",
+        envvar="OCRIA_DRAFTER_MODEL",
+        help="Folder of a DFlash drafter made for the model. Default: the one in its own folder.",
+    ),
+]
 MaxTokensOption = Annotated[
     int,
     typer.Option(

@@ -42,9 +42,7 @@ def examine(*, device: str, model: str) -> Iterator[Finding]:
     if chosen.fault is None:
         yield Finding(subject="kernels", text=_kernels(device))
     yield _caught("model", lambda: _model(model))
-    yield Finding(
-        subject="drafter", text="auto: text-layer or ngram, step by step; no dflash weights"
-    )
+    yield _caught("drafter", lambda: _drafter(model))
 
 
 def _caught(subject: str, find: Callable[[], str]) -> Finding:
@@ -108,6 +106,19 @@ def _kernels(device: str) -> str:
         has_triton = (finder_path / module.name / "triton_impl.py").is_file()
         chosen.append(f"{module.name}: {'triton' if has_triton and on_cuda else 'reference'}")
     return ", ".join(chosen)
+
+
+def _drafter(model: str) -> str:
+    from ocria.models.drafter import DrafterConfig, find_drafter
+    from ocria.models.qwen3_5.config import read_config
+    from ocria.models.registry import find_checkpoint
+
+    chosen = "auto, step by step: text-layer, ngram"
+    folder = find_drafter(find_checkpoint(model))
+    if folder is None:
+        return f"{chosen}; no dflash weights"
+    config = DrafterConfig.from_mapping(read_config(folder))
+    return f"{chosen}, dflash {config.generation} with blocks of {config.block_size}"
 
 
 def _model(name: str) -> str:

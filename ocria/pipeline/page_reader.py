@@ -13,12 +13,13 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 import torch
 
-from ocria.document import Page
+from ocria.document import Generator, Page
 from ocria.engine import Engine, EngineConfig, Request
 from ocria.engine.memory import slots_that_fit
 from ocria.errors import DeviceError, PageErrorCode, WeightsError
 from ocria.models.base import WINDOW
 from ocria.models.device import dtype_of, resolve_device
+from ocria.models.drafter import find_drafter
 from ocria.models.presets import NATIVE
 from ocria.models.registry import (
     Checkpoint,
@@ -28,12 +29,14 @@ from ocria.models.registry import (
     open_checkpoint,
 )
 from ocria.models.special_tokens import SpecialTokens
-from ocria.options import ParseOptions
+from ocria.options import DrafterName, ParseOptions
 from ocria.pipeline.admission import admit, memory_need
+from ocria.pipeline.dflash import dflash_maker
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.page_job import PageJob, ReadingRules
 from ocria.rasterize import PageFailed, PageImage
+from ocria.version import __version__
 from ocria.vision import PreprocessorConfig, SizeRule
 
 
@@ -72,6 +75,8 @@ class PageReader:
             max_tokens=options.max_tokens,
             stats=options.stats,
         )
+        wants_dflash = self._asked in ("auto", "dflash")
+        self._dflash = dflash_maker(model, options.drafter_model) if wants_dflash else None
         self._jobs: dict[int, tuple[int, PageJob]] = {}
         self._done: list[tuple[int, Page]] = []
         self._next_key = 0
@@ -88,11 +93,20 @@ class PageReader:
 
     def new_drafting(self) -> Drafting:
         """What makes and teaches the drafters of one document."""
-        asked = self._options.drafter
-        if asked == "auto" and self.model.target.device.type != "cpu":
+        return Drafting(self._asked, self.model.tokenizer, self._rules.markup, self._dflash)
+
+    @property
+    def _asked(self) -> DrafterName:
+        """The drafter of the options, as far as it can be had on this device."""
+        if self._options.drafter == "auto" and self.model.target.device.type != "cpu":
             # PyTorch's CUDA reductions round a row by the number of rows beside it (docs/log.md).
-            asked = "none"
-        return Drafting(asked, self.model.tokenizer, self._rules.markup)
+            return "none"
+        return self._options.drafter
+
+    @property
+    def generator(self) -> Generator:
+        """What makes the pages: program, model, and the settings that can change them."""
+        return Generator(ocria=__version__, model=self.model.info, settings=self.settings)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -178,10 +192,12 @@ def load_page_reader(options: ParseOptions, *, most_pages: int = 1) -> PageReade
         DeviceError: the device cannot be used, or has too little memory.
     """
     folder = find_checkpoint(options.model)
-    if options.drafter == "dflash":
+    named = None if options.drafter_model is None else Path(options.drafter_model)
+    if find_drafter(folder, named) is None and options.drafter == "dflash":
         raise WeightsError(
             f"the model {folder.name} has no dflash drafter",
-            hint="leave `--drafter` out: `auto` takes the best drafter there is",
+            hint="name a drafter's folder with `--drafter-model`, or leave `--drafter` out: "
+            "`auto` takes the best drafter there is",
         )
     return PageReader(_load(folder, options), options, most_pages=most_pages)
 

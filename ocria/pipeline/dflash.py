@@ -1,0 +1,46 @@
+"""The DFlash drafter of a loaded model: found, loaded once, and one object made for each page."""
+
+from pathlib import Path
+
+from ocria.engine.speculative import DFlashDrafter
+from ocria.errors import WeightsError
+from ocria.models.drafter import DraftHost, LoadedDrafter, find_drafter, load_drafter
+from ocria.models.registry import LoadedModel
+
+
+class DFlashMaker:
+    """Makes the drafters of pages; the weights are shared.
+
+    Args:
+        model: the target.
+        drafter: made for it.
+    """
+
+    def __init__(self, model: LoadedModel, drafter: LoadedDrafter) -> None:
+        self._model, self._drafter = model, drafter
+
+    def __call__(self) -> DFlashDrafter:
+        """The drafter of one page. From now on the target hands its hidden rows over."""
+        target = self._model.target
+        assert isinstance(target, DraftHost), "a drafter was loaded for a target that lends nothing"
+        target.tap_layers = self._drafter.model.config.target_layer_ids
+        return DFlashDrafter(
+            self._drafter.model, target, forbidden_ids=self._model.tokens.suppressed_ids
+        )
+
+
+def dflash_maker(model: LoadedModel, named: str | None = None) -> DFlashMaker | None:
+    """Loads the drafter that lies in the checkpoint's folder, or the one that is named.
+
+    Returns:
+        None if there is neither.
+
+    Raises:
+        WeightsError: it is damaged, or made for another target.
+    """
+    folder = find_drafter(model.folder, None if named is None else Path(named))
+    if folder is None:
+        return None
+    if not isinstance(model.target, DraftHost):
+        raise WeightsError(f"the model {model.info.name} cannot lend a drafter what it needs")
+    return DFlashMaker(model, load_drafter(folder, model.target))
