@@ -1,6 +1,7 @@
 """Finds checkpoints and turns a folder into a model that is ready to run."""
 
 import logging
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ocria.models.qwen3_5.config import Qwen35Config, read_config
 from ocria.models.qwen3_5.mixed import TABLES, fits_blocks, nvfp4_groups
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.qwen3_5.names import FLOAT32_NAMES, canonical_name, refuse_baked_norms
+from ocria.models.qwen3_5.stored_weights import hold_stored, plain_weights_fit
 from ocria.models.special_tokens import SpecialTokens, special_tokens
 from ocria.options import Precision
 from ocria.quantization.layouts import read_quantization
@@ -183,6 +185,7 @@ def load(
     device: torch.device,
     dtype: torch.dtype | None = None,
     precision: Precision = "auto",
+    packed: bool | None = None,
 ) -> LoadedModel:
     """Builds the model of a checkpoint folder and fills it.
 
@@ -191,24 +194,34 @@ def load(
         device: where it runs.
         dtype: None takes what the device multiplies best (`ocria.models.device.dtype_of`).
         precision: see `open_checkpoint`.
+        packed: see `build`.
 
     Raises:
         WeightsError: missing, damaged or contradictory files, or another architecture.
     """
-    return fill(open_checkpoint(folder, device=device, precision=precision), device, dtype)
+    checkpoint = open_checkpoint(folder, device=device, precision=precision)
+    return fill(checkpoint, device, dtype, packed=packed)
 
 
 def fill(
-    checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype | None = None
+    checkpoint: Checkpoint,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    *,
+    packed: bool | None = None,
 ) -> LoadedModel:
-    """The model of an opened checkpoint.
+    """The model of an opened checkpoint; `packed` as in `build`.
 
     Raises:
         WeightsError: a tensor is missing or has another shape, or norms are stored as 1 + w.
     """
     source = checkpoint.source
     target, report = build(
-        checkpoint.config, source, device=device, dtype=dtype or dtype_of(device)
+        checkpoint.config,
+        source,
+        device=device,
+        dtype=dtype or dtype_of(device),
+        packed=packed,
     )
     if report.unexpected:
         _LOGGER.info("not used: %s", ", ".join(report.unexpected))
@@ -224,19 +237,32 @@ def fill(
 
 
 def build(
-    config: Qwen35Config, source: Weights, *, device: torch.device, dtype: torch.dtype
+    config: Qwen35Config,
+    source: Weights,
+    *,
+    device: torch.device,
+    dtype: torch.dtype,
+    packed: bool | None = None,
 ) -> tuple[Qwen35, LoadReport]:
     """The model of `config`, filled from `source` and laid out for `device`.
+
+    `packed` keeps quantised weights in their codes on a CPU: same bits, a third of the memory, 2.7
+    times the time of a pass. None does so where plain weights do not fit.
 
     Raises:
         WeightsError: a tensor is missing or has another shape, or norms are stored as 1 + w.
     """
     with torch.device("meta"):
         model = Qwen35(config)
+    if packed is None:
+        num_weights = sum(math.prod(source.shape(name)) for name in source.names())
+        packed = device.type == "cpu" and not plain_weights_fit(num_weights, dtype)
+    held = hold_stored(model, source, dtype) if packed else set()
     report = assign(model, source, dtype=dtype, float32_names=FLOAT32_NAMES)
+    unexpected = tuple(name for name in report.unexpected if name not in held)
     refuse_baked_norms(source)
     model.prepare(dtype, device, stored=source.read_packed)
-    return model, replace(report, renamed=tuple(source.renamed))
+    return model, replace(report, renamed=tuple(source.renamed), unexpected=unexpected)
 
 
 def _in_precision(stored: QuantizedSource, precision: Precision) -> Weights:
