@@ -15,16 +15,16 @@ from .vocabulary import COORDINATES, FIRST_COORDINATE
 # Spread of a corner's target in units of the box grid. The median error of run 1 was 9 to 10.
 SPREAD = 1.5
 _REACH = 4
-# A corner starts at 3 nats and cannot fall below 1.8, a text token starts at 0.1 to 0.5: unweighted,
-# corners would have most of the gradient.
+# A corner starts at 3 nats and cannot fall below 1.8, a text token starts at 0.1 to 0.5:
+# unweighted, corners would have most of the gradient.
 CORNER_WEIGHT = 0.5
 
 
 def token_losses(logits: Tensor, truth: Tensor) -> Tensor:
     """Loss of each token [N], float32; logits [N, V] float32, truth [N].
 
-    Coordinate tokens are asked for a Gaussian over their neighbours, cut at the grid's ends, and weigh
-    `CORNER_WEIGHT`.
+    Coordinate tokens are asked for a Gaussian over their neighbours, cut at the grid's ends, and
+    weigh `CORNER_WEIGHT`.
     """
     hard = F.cross_entropy(logits, truth, reduction="none")
     place = truth - FIRST_COORDINATE
