@@ -63,6 +63,12 @@ def eval_(
         bool,
         typer.Option("--with-text-layer", help="Give OCRia the PDF itself, not its page images."),
     ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads", metavar="N", help="CPU threads of each engine.  [default: every core]"
+        ),
+    ] = None,
     katex: Annotated[
         Path | None,
         typer.Option(
@@ -100,6 +106,7 @@ def eval_(
         shard=parse_shard(shard),
         rerun=rerun,
         unscored=unscored,
+        threads=threads,
         katex=katex,
         furniture=furniture,
     )

@@ -59,7 +59,8 @@ class RuleTally:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """A group of items. Seconds and tokens are a page; the loop rate is over items.
+    """A group of items. Seconds and tokens are a page; the loop rate is over items. `threads` are
+    the numbers of CPU threads that pages were read with.
 
     `auroc` is the probability that a wrong block has lower confidence than a right one.
     """
@@ -76,6 +77,9 @@ class Aggregate:
     num_blocks: int
     seconds_mean: float | None
     seconds_median: float | None
+    cpu_seconds_mean: float | None
+    cpu_seconds_median: float | None
+    threads: tuple[int, ...]
     tokens_mean: float | None
 
     def figure(self, name: str) -> Estimate | None:
@@ -87,6 +91,7 @@ def aggregate(name: str, scores: Sequence[ItemScore]) -> Aggregate:
     """Mean, median and interval of every metric over the items that have it."""
     pages = sum(score.pages for score in scores)
     timed = [s.seconds / s.pages for s in scores if s.seconds is not None and s.pages]
+    worked = [s.cpu_seconds / s.pages for s in scores if s.cpu_seconds is not None and s.pages]
     counted = [s for s in scores if s.tokens is not None and s.pages]
     judged = [block for score in scores for block in score.judged]
     return Aggregate(
@@ -102,6 +107,9 @@ def aggregate(name: str, scores: Sequence[ItemScore]) -> Aggregate:
         num_blocks=len(judged),
         seconds_mean=fmean(timed) if timed else None,
         seconds_median=median(timed) if timed else None,
+        cpu_seconds_mean=fmean(worked) if worked else None,
+        cpu_seconds_median=median(worked) if worked else None,
+        threads=tuple(sorted({count for score in scores for count in score.threads})),
         tokens_mean=(
             sum(s.tokens or 0 for s in counted) / sum(s.pages for s in counted) if counted else None
         ),

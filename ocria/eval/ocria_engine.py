@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ocria.document import FURNITURE, Page
 from ocria.eval.engines import PageImage
@@ -90,6 +91,7 @@ class OcriaEngine:
 
 def make(options: EvalOptions) -> OcriaEngine:
     """Load the model. Raises WeightsError or DeviceError."""
+    torch.set_num_threads(options.num_threads)
     parse = ParseOptions(
         model=options.model or DEFAULT_MODEL,
         device=options.device,

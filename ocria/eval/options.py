@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class EvalOptions:
         dpi: resolution at which PDF pages are rasterised for every engine.
         with_text_layer: let OCRia read the PDF itself, text layer included; a case apart.
         shard: (I, N) runs only every Nth item, from the Ith (0-based), and scores what is there.
+        threads: CPU threads that each engine may use; None takes every core that this process may.
         rerun: ignore kept predictions.
         unscored: also run files without truth, for failures, loops and times.
         katex: folder of an installed `katex` package, to compare formulas as pictures too.
@@ -47,6 +49,7 @@ class EvalOptions:
     dpi: int = DEFAULT_DPI
     with_text_layer: bool = False
     shard: tuple[int, int] = (0, 1)
+    threads: int | None = None
     rerun: bool = False
     unscored: bool = False
     katex: Path | None = None
@@ -57,6 +60,8 @@ class EvalOptions:
             raise UsageError(f"--limit must be at least 1, not {self.limit}")
         if not 36 <= self.dpi <= 600:
             raise UsageError(f"--dpi must be 36 to 600, not {self.dpi}")
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"--threads must be at least 1, not {self.threads}")
         index, count = self.shard
         if not 0 <= index < count:
             raise UsageError(
@@ -68,6 +73,16 @@ class EvalOptions:
             raise UsageError("name an engine, or give --pred")
         if len(set(self.engines)) != len(self.engines):
             raise UsageError("each engine can be named once")
+
+    @property
+    def num_threads(self) -> int:
+        """CPU threads of each engine."""
+        return self.threads or usable_cores()
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def parse_shard(text: str) -> tuple[int, int]:

@@ -39,7 +39,8 @@ class PagePrediction:
     """What an engine read on one page (1-based number).
 
     `status` is that of the document JSON, or `failed` with a reason in `error`. Seconds and tokens
-    are None where the engine does not say.
+    are None where the engine does not say; CPU seconds are those of this process and of children
+    that ended, on `threads` threads.
     """
 
     number: int
@@ -49,6 +50,8 @@ class PagePrediction:
     status: str = "ok"
     error: str | None = None
     blocks: tuple[ReadBlock, ...] = ()
+    cpu_seconds: float | None = None
+    threads: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,7 +202,8 @@ def _write_whole(path: Path, text: str) -> None:
 def _page(row: dict[str, Any]) -> PagePrediction:
     blocks = tuple(ReadBlock(**block) for block in row["blocks"])
     page = PagePrediction(**{**row, "blocks": blocks})
-    numbers = (page.number, page.seconds or 0, page.tokens or 0, *(b.confidence for b in blocks))
+    counts = (page.number, page.tokens or 0, page.threads or 0)
+    numbers = (*counts, page.seconds or 0, page.cpu_seconds or 0, *(b.confidence for b in blocks))
     texts = (page.markdown, page.status, *(block.text for block in blocks))
     if not all(isinstance(text, str) for text in texts) or not math.isfinite(sum(numbers)):
         raise ValueError("a value of another kind than it should be")

@@ -151,6 +151,10 @@ def _aggregate_row(group: Aggregate) -> dict[str, Any]:
     if group.seconds_mean is not None and group.seconds_median is not None:
         row["seconds_per_page"] = round(group.seconds_mean, DIGITS)
         row["seconds_per_page_median"] = round(group.seconds_median, DIGITS)
+    if group.cpu_seconds_mean is not None and group.cpu_seconds_median is not None:
+        row["cpu_seconds_per_page"] = round(group.cpu_seconds_mean, DIGITS)
+        row["cpu_seconds_per_page_median"] = round(group.cpu_seconds_median, DIGITS)
+        row["threads"] = list(group.threads)
     if group.tokens_mean is not None:
         row["tokens_per_page"] = round(group.tokens_mean, 1)
     return row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -185,7 +186,7 @@ def _predict(
     pictures = [page for page in waiting if isinstance(page, PageImage)]
     if options.with_text_layer:
         pictures = [replace(page, source=item.path) for page in pictures]
-    return store.keep(item.name, kept, _read_pages(engine, pictures, item.lang))
+    return store.keep(item.name, kept, _timed(engine, pictures, item.lang, options.num_threads))
 
 
 def _kept_pages(store: PredictionStore, item: Item) -> tuple[PagePrediction, ...]:
@@ -196,6 +197,22 @@ def _kept_pages(store: PredictionStore, item: Item) -> tuple[PagePrediction, ...
         _log.warning("%s: kept reading not used, read again: %s", item.name, error)
         return ()
     return tuple(page for page in kept if item.pages is None or page.number in item.pages)
+
+
+def _timed(
+    engine: Engine, images: list[PageImage], lang: str, threads: int
+) -> Iterator[PagePrediction]:
+    """Pages with the CPU time that each took, all threads and ended children counted."""
+    started = _cpu_time_s()
+    for page in _read_pages(engine, images, lang):
+        now = _cpu_time_s()
+        yield replace(page, cpu_seconds=now - started, threads=threads)
+        started = _cpu_time_s()
+
+
+def _cpu_time_s() -> float:
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def _read_pages(engine: Engine, images: list[PageImage], lang: str) -> Iterator[PagePrediction]:

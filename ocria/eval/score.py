@@ -58,6 +58,8 @@ class ItemScore:
     formula_similarity: float | None = None
     rules: tuple[RuleOutcome, ...] = ()
     seconds: float | None = None
+    cpu_seconds: float | None = None
+    threads: tuple[int, ...] = ()
     tokens: int | None = None
     judged: tuple[JudgedBlock, ...] = ()
 
@@ -101,6 +103,7 @@ def score_item(
         )
     plain, plain_truth = normalise(plain_from_markdown(markdown)), plain_truth_text(truth)
     seconds = [page.seconds for page in prediction.pages if page.seconds is not None]
+    cpu_seconds = [p.cpu_seconds for p in prediction.pages if p.cpu_seconds is not None]
     tokens = [page.tokens for page in prediction.pages if page.tokens is not None]
     return ItemScore(
         item=item,
@@ -113,6 +116,8 @@ def score_item(
         confidence=_confidence(prediction),
         rules=_outcomes(truth.rules, markdown, pictures),
         seconds=sum(seconds) if seconds else None,
+        cpu_seconds=sum(cpu_seconds) if cpu_seconds else None,
+        threads=tuple(sorted({page.threads for page in prediction.pages if page.threads})),
         tokens=sum(tokens) if tokens else None,
         judged=_judged(plain_truth, prediction),
         **figures,

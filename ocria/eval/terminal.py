@@ -49,6 +49,7 @@ def _overall_table(report: EvalReport) -> RichTable:
     table.add_row("confidence AUROC", *map(_auroc, report.runs))
     table.add_row("pages failed, truncated", *map(_failed, report.runs))
     table.add_row("s/page mean (median)", *map(_seconds, report.runs))
+    table.add_row("CPU s/page mean (median)", *map(_cpu_seconds, report.runs))
     table.add_row("tokens/page", *map(_tokens, report.runs))
     return table
 
@@ -144,6 +145,14 @@ def _seconds(run: EngineRun) -> str:
     if group.seconds_mean is None or group.seconds_median is None:
         return ""
     return f"{group.seconds_mean:.2f} ({group.seconds_median:.2f})"
+
+
+def _cpu_seconds(run: EngineRun) -> str:
+    group = run.overall
+    if group.cpu_seconds_mean is None or group.cpu_seconds_median is None:
+        return ""
+    threads = "/".join(map(str, group.threads))
+    return f"{group.cpu_seconds_mean:.2f} ({group.cpu_seconds_median:.2f}), {threads} thread(s)"
 
 
 def _tokens(run: EngineRun) -> str:

@@ -16,7 +16,7 @@ from ocria.eval.peers import docling as docling_peer
 from ocria.eval.peers.liteparse import LiteParse
 from ocria.eval.peers.rapidocr import RapidOcr
 
-OPTIONS = EvalOptions(dataset=Path())
+OPTIONS = EvalOptions(dataset=Path(), threads=2)
 PAGE = PageImage(number=3, image=Image.new("RGB", (80, 60), (200, 10, 10)), dpi=143.9)
 
 
@@ -62,7 +62,7 @@ def test_docling_gets_the_page_as_a_picture(
     monkeypatch.setattr(docling_peer, "version", lambda name: "9")
     (read,) = make_engine("docling", OPTIONS).read([PAGE], lang="en")
     assert (read.number, read.markdown) == (3, "page-3.png of 80x60")
-    assert made == [{"artifacts_path": tmp_path, "threads": 1, "device": "auto"}]
+    assert made == [{"artifacts_path": tmp_path, "threads": 2, "device": "auto"}]
 
 
 def test_docling_that_cannot_load_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Docling:
 
 
 def make(options: EvalOptions) -> Docling:
-    """Build the pipeline on one thread. Raises WeightsError where package or weights are absent.
+    """Build the pipeline. Raises WeightsError where package or weights are absent.
 
     Left to itself the package fetches what it lacks; told of a folder, it takes that or fails.
     """
@@ -60,7 +60,9 @@ def make(options: EvalOptions) -> Docling:
         raise absent("docling", _FETCH, what=f"has no weights in {folder}")
     pipeline = ThreadedPdfPipelineOptions(
         artifacts_path=folder,
-        accelerator_options=AcceleratorOptions(num_threads=1, device=options.device),
+        accelerator_options=AcceleratorOptions(
+            num_threads=options.num_threads, device=options.device
+        ),
     )
     converter = DocumentConverter(
         format_options={InputFormat.IMAGE: ImageFormatOption(pipeline_options=pipeline)}

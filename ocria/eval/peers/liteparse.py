@@ -70,7 +70,7 @@ def make(options: EvalOptions) -> LiteParse:
         import liteparse
     except ImportError as error:
         raise absent("liteparse", "pip install liteparse") from error
-    tesseract = Tesseract(find_program("liteparse"))
+    tesseract = Tesseract(find_program("liteparse"), options.num_threads)
     if not Path(tesseract.data_folder).is_dir():
         raise absent("liteparse", "Tesseract's language data was not found")
     return LiteParse(liteparse.LiteParse, tesseract)

@@ -17,7 +17,7 @@ from ocria.eval.predictions import PagePrediction, ReadBlock
 
 
 class RapidOcr:
-    """The package's default models, one thread, each recognised line a block with its score."""
+    """The package's default models, each recognised line a block with its score."""
 
     name = "rapidocr"
 
@@ -53,7 +53,7 @@ def make(options: EvalOptions) -> RapidOcr:
     except (ImportError, PackageNotFoundError) as error:
         raise absent("rapidocr", "pip install 'rapidocr==3.10.0' onnxruntime") from error
     threads = {
-        "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+        "EngineConfig.onnxruntime.intra_op_num_threads": options.num_threads,
         "EngineConfig.onnxruntime.inter_op_num_threads": 1,
         "Global.log_level": "critical",
     }

@@ -30,8 +30,9 @@ class Tesseract:
 
     name = "tesseract"
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, threads: int) -> None:
         self._program = program
+        self._threads = threads
         self.version = _output([program, "--version"]).split()[1]
         heading, *listed = _output([program, "--list-langs"]).splitlines()
         self._installed = frozenset(line.strip() for line in listed)
@@ -67,14 +68,14 @@ class Tesseract:
             capture_output=True,
             timeout=TIMEOUT_S,
             check=True,
-            env={"OMP_THREAD_LIMIT": "1", **os.environ},
+            env={**os.environ, "OMP_THREAD_LIMIT": str(self._threads)},
         )
         return done.stdout.decode("utf-8", "replace")
 
 
 def make(options: EvalOptions) -> Tesseract:
     """Find the program. Raises WeightsError where it is absent."""
-    return Tesseract(find_program("tesseract"))
+    return Tesseract(find_program("tesseract"), options.num_threads)
 
 
 def find_program(engine: str) -> str:
