@@ -107,9 +107,8 @@ def losses(
     base = F.cross_entropy(logits_PNKV.flatten(0, 2), labels.flatten(), reduction="none")
     base = base.view(labels.shape).masked_fill(~valid, 0.0)
     weights = place_weights(base.detach(), valid, kind)
-    selector = _selector_loss(drafter, hidden_PNKH, logits_PNKV, blocks, weights)
+    selector, drafted = _selected(drafter, hidden_PNKH, logits_PNKV, blocks, weights)
     with torch.no_grad():
-        drafted = drafter.choose(hidden_PNKH, logits_PNKV, blocks.anchor_ids_PN)
         right = ((drafted == labels) & valid).long().cumprod(-1)
     return Losses(
         base=(base * weights).sum() / weights.sum().clamp(min=1e-6),
@@ -135,12 +134,12 @@ def place_weights(base_PNK: Tensor, valid_PNK: Tensor, kind: Weighting) -> Tenso
     return survives.flip(-1).cumsum(-1).flip(-1) * valid_PNK
 
 
-def _selector_loss(
+def _selected(
     drafter: DFlash, hidden_PNKH: Tensor, logits_PNKV: Tensor, blocks: Blocks, weights: Tensor
-) -> Tensor:
-    """Softmax over the candidates, where the label is one of them."""
+) -> tuple[Tensor, Tensor]:
+    """Loss of the selector, where the label is a candidate, and the path [P, N, K] it takes."""
     if drafter.config.selector is None:
-        return logits_PNKV.new_zeros(())
+        return logits_PNKV.new_zeros(()), logits_PNKV.argmax(-1)
     found = candidates(logits_PNKV, drafter.config, drafter.config.selector.top_k)
     before = torch.cat([blocks.anchor_ids_PN[..., None], blocks.labels_PNK[..., :-1]], -1)
     bonus = drafter.candidate_selector.bonus(hidden_PNKH, before[..., None], found.ids_KC)
@@ -149,10 +148,11 @@ def _selector_loss(
     weights = weights * is_label.any(-1)
     slots = is_label.long().argmax(-1)
     loss = F.cross_entropy(scores.flatten(0, 2), slots.flatten(), reduction="none")
-    loss = loss.view(slots.shape)
     # A forbidden candidate stands at minus infinity and may make a place without label infinite.
-    loss = torch.where(weights > 0, loss, 0.0)
-    return (loss * weights).sum() / weights.sum().clamp(min=1e-6)
+    loss = torch.where(weights > 0, loss.view(slots.shape), 0.0)
+    with torch.no_grad():
+        path = drafter.candidate_selector.walk(hidden_PNKH, found, blocks.anchor_ids_PN)
+    return (loss * weights).sum() / weights.sum().clamp(min=1e-6), path
 
 
 def _pick(of_PT: Tensor, at_PNK: Tensor) -> Tensor:
