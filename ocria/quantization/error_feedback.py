@@ -38,7 +38,7 @@ def round_nvfp4(
 
     def rounding(values_NC: Tensor, columns: Tensor) -> Tensor:
         step_NC = step_NK[:, columns]
-        return nvfp4.decode(nvfp4.encode(values_NC / step_NC)) * step_NC
+        return nvfp4.round_scaled(values_NC / step_NC) * step_NC
 
     rounded_NK = feed_back(weight_NK, hessian_KK, rounding)
     codes_NK = nvfp4.encode(rounded_NK / step_NK)

@@ -17,6 +17,7 @@ E2M1_MAX = 6.0
 E4M3_MAX = 448.0
 # Smallest e4m3 value above zero.
 E4M3_TINY = 2.0**-9
+_EXPONENT_BITS = 0x7F800000
 _MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 _VALUES = torch.tensor([*_MAGNITUDES, *(-value for value in _MAGNITUDES)])
 # Both values of every byte, so that a dequantised pair costs one look-up, seen as one number of 64
@@ -118,6 +119,15 @@ def encode(scaled: Tensor) -> Tensor:
         + (size > 5.0)
     )
     return code.to(torch.uint8) | ((scaled < 0).to(torch.uint8) << 3)
+
+
+def round_scaled(scaled: Tensor) -> Tensor:
+    """decode(encode(scaled)) for float32 values, in a fifth of the time and without the codes."""
+    size = scaled.abs().clamp_(max=E2M1_MAX)
+    # Codes lie half a power of two apart from 1 on, and 0.5 below.
+    power = (size.clamp(min=1.0).view(torch.int32) & _EXPONENT_BITS).view(torch.float32)
+    spacing = power.mul_(0.5)
+    return size.div_(spacing).round_().mul_(spacing).copysign_(scaled)
 
 
 def decode(codes: Tensor) -> Tensor:

@@ -15,6 +15,8 @@ from ocria.quantization import nvfp4
 # Steps in e4m3 codes around the usual scale; eight are an octave: 0.66 to 1.54 times the scale.
 _STEPS = range(-4, 6)
 _LARGEST_CODE = 0x7E
+# Weights searched at a time: what one candidate needs stays in the cache.
+_TILE_WEIGHTS = 1 << 16
 # Block scales 1.54 times as large as usual still fit below 448.
 _HEADROOM = 1.6
 
@@ -42,10 +44,17 @@ def search_block_scales(
         global_scale: float32 [1]; divides.
         importance_K: float32 [K], E[x^2] of each input; None weighs all alike.
     """
-    blocks_NBG = weight_NK.float().unflatten(1, (-1, nvfp4.BLOCK))
     if importance_K is None:
         importance_K = torch.ones(weight_NK.shape[1])
     importance_BG = importance_K.float().unflatten(0, (-1, nvfp4.BLOCK))
+    step = max(1, _TILE_WEIGHTS // weight_NK.shape[1])
+    return torch.cat(
+        [_search(rows.float(), global_scale, importance_BG) for rows in weight_NK.split(step)]
+    )
+
+
+def _search(rows_NK: Tensor, global_scale: Tensor, importance_BG: Tensor) -> Tensor:
+    blocks_NBG = rows_NK.unflatten(1, (-1, nvfp4.BLOCK))
     usual_NB = nvfp4.round_block_scale(blocks_NBG.abs().amax(-1) / nvfp4.E2M1_MAX * global_scale)
     usual_code_NB = usual_NB.view(torch.uint8).to(torch.int16)
     best_NB, least_NB = usual_NB, torch.full(usual_NB.shape, torch.inf)
@@ -66,5 +75,6 @@ def _error(
     blocks_NBG: Tensor, scale_NB: Tensor, global_scale: Tensor, importance_BG: Tensor
 ) -> Tensor:
     step_NB1 = (scale_NB.float() / global_scale)[..., None]
-    rounded_NBG = nvfp4.decode(nvfp4.encode(blocks_NBG / step_NB1)) * step_NB1
-    return ((rounded_NBG - blocks_NBG).square_().mul_(importance_BG)).sum(-1)
+    scaled_NBG = blocks_NBG / step_NB1
+    error_NBG = nvfp4.round_scaled(scaled_NBG).sub_(scaled_NBG).square_()
+    return error_NBG.mul_(importance_BG).sum(-1).mul_(step_NB1[..., 0].square())

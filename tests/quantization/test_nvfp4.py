@@ -128,3 +128,11 @@ def test_weights_that_are_not_numbers_are_refused(bad: float) -> None:
     weight[1, 3] = bad
     with pytest.raises(ValueError, match="finite"):
         nvfp4.quantize(weight)
+
+
+def test_rounding_without_codes_is_the_same() -> None:
+    ties = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.75, 2.5, 3.5, 5.0, 6.0, 7.0, 1e30])
+    near = torch.cat([ties, ties.nextafter(torch.tensor(0.0)), ties.nextafter(torch.tensor(9e30))])
+    random = torch.randn(10_000, generator=torch.Generator().manual_seed(2)) * 3
+    values = torch.cat([near, -near, random])
+    assert torch.equal(nvfp4.round_scaled(values), nvfp4.decode(nvfp4.encode(values)))
