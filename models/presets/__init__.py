@@ -1,6 +1,6 @@
 """What is known of public checkpoints beyond their own files: prompt, budget, markup, licence."""
 
-from ocria.models.presets.catalogue import PRESETS, preset_named, preset_of
+from ocria.models.presets.catalogue import PRESETS, preset_named, preset_of, with_preset
 from ocria.models.presets.generic import GENERIC, NATIVE
 from ocria.models.presets.preset import ImageBudget, Preset
 
@@ -12,4 +12,5 @@ __all__ = [
     "Preset",
     "preset_named",
     "preset_of",
+    "with_preset",
 ]

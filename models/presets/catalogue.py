@@ -55,11 +55,20 @@ def preset_of(folder: Path, config: Mapping[str, Any], special_tokens: Mapping[s
         return named
     if special_tokens.keys() >= _MARKER_TOKENS or "<|im_start|>" not in special_tokens:
         return NATIVE
+    return _by_place(folder, config) or GENERIC
+
+
+def with_preset(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The config of a checkpoint that will lie elsewhere: it names the preset its place told."""
+    found = None if PRESET_KEY in config else _by_place(folder, config)
+    return {**config, **({PRESET_KEY: found.name} if found else {})}
+
+
+def _by_place(folder: Path, config: Mapping[str, Any]) -> Preset | None:
     path = folder.absolute()
     cached = [part for part in path.parts if part.startswith("models--")]
     places = (path.name, *cached, str(config.get("_name_or_path", "")))
-    found = (preset for place in places for preset in _named_in(place))
-    return next(found, GENERIC)
+    return next((preset for place in places for preset in _named_in(place)), None)
 
 
 def _named_in(place: str) -> list[Preset]:

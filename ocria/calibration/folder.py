@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ocria.errors import OutputError
+from ocria.models.presets import with_preset
 from ocria.models.qwen3_5.config import read_config
 from ocria.models.qwen3_5.names import canonical_name
 from ocria.quantization.layouts import (
@@ -38,7 +39,9 @@ MIB = 1 << 20
 _SHARD_TENSOR_BYTES = 16 * MIB - MIB // 8
 _COPIED = (
     "chat_template.jinja",
+    "chat_template.json",
     "generation_config.json",
+    "instruction.txt",
     "preprocessor_config.json",
     "processor_config.json",
     "tokenizer.json",
@@ -206,7 +209,7 @@ def write_settings(
     for file in _COPIED:
         if (source / file).is_file():
             shutil.copyfile(source / file, folder / file)
-    config = read_config(source)
+    config = with_preset(read_config(source), source)
     if formats:
         # A tied head is the embedding: what reads the folder must not look for scales of its own.
         head = () if "lm_head" in formats else ("lm_head",)
