@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch.utils.data import DataLoader
 
 from ocria.models.recipes.nano.batches import Batch, Batches, Source
+from ocria.models.recipes.nano.feed import Feed
 
 _AHEAD = 4
 # Turned pages: the reader says by how much and stops.
@@ -75,16 +75,18 @@ def stored_batches(folder: Path, seed: int, rank: int, count: int) -> Iterator[B
 
 
 def live_batches(source: Source, rank: int, workers: int) -> Iterator[Batch]:
-    """Endless, made by worker processes while training runs."""
+    """Endless, made by processes that are replaced when they die.
+
+    They are started at once, so call this before the process touches a GPU.
+    """
     late = torch.ones(1).share_memory_()
-    loader = DataLoader(
-        Batches(source, rank, late),
-        batch_size=None,
-        num_workers=workers,
-        prefetch_factor=3 if workers else None,
-        pin_memory=torch.cuda.is_available(),
-    )
-    return iter(loader)
+    feed = Feed(Batches(source, rank, late).stream, max(1, workers), pin=torch.cuda.is_available())
+
+    def endless() -> Iterator[Batch]:
+        while True:
+            yield feed.next()
+
+    return endless()
 
 
 def main() -> None:

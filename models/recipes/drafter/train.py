@@ -279,8 +279,11 @@ def plan_from_arguments(arguments: list[str] | None = None) -> Plan:
 
 
 def main() -> None:
-    plan, rank = plan_from_arguments(), Rank.join()
-    train(plan, rank, batches(plan, rank))
+    plan, rank = plan_from_arguments(), Rank.of_environment()
+    # Workers are forked before anything touches the device.
+    stream = batches(plan, rank)
+    rank.enter()
+    train(plan, rank, stream)
     if rank.count > 1:
         dist.barrier()
     # Workers hold pages half made; leaving at once spares the wait for them.
