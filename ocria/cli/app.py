@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ocria.cli.batch import batch
 from ocria.cli.bench import bench
 from ocria.cli.doctor import doctor
 from ocria.cli.eval import eval_
@@ -14,7 +15,7 @@ from ocria.console import say
 from ocria.errors import ExitCode
 from ocria.version import __version__
 
-COMMANDS = (parse, bench, eval_, quantize, models, doctor)
+COMMANDS = (parse, batch, bench, eval_, quantize, models, doctor)
 
 VERSION_LINE = f"ocria {__version__}"
 EXIT_CODES = (

@@ -5,7 +5,7 @@ Knows how things are said and where they go; not what a command does.
 
 from ocria.console.failure import print_failure, print_notice
 from ocria.console.logs import is_verbose, set_verbosity
-from ocria.console.progress import Progress, ProgressMode, open_progress
+from ocria.console.progress import Progress, ProgressMode, can_redraw, open_progress
 from ocria.console.stdout import claim_stdout
 from ocria.console.streams import guarded_streams, reporting_write_errors, say, silence
 from ocria.console.wording import counted, event_line, printable
@@ -13,6 +13,7 @@ from ocria.console.wording import counted, event_line, printable
 __all__ = [
     "Progress",
     "ProgressMode",
+    "can_redraw",
     "claim_stdout",
     "counted",
     "event_line",

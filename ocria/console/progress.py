@@ -159,11 +159,12 @@ def open_progress(mode: ProgressMode, *, quiet: bool) -> AbstractContextManager[
         return nullcontext(JsonNotices() if quiet else JsonLines())
     if mode == "none" or quiet:
         return nullcontext(Silent())
-    if mode == "auto" and _can_redraw():
+    if mode == "auto" and can_redraw():
         return LiveBar().shown()
     return nullcontext(PlainLines())
 
 
-def _can_redraw() -> bool:
+def can_redraw() -> bool:
+    """Whether standard error is a terminal on which a line can be drawn again."""
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     return is_terminal and os.environ.get("TERM", "") not in TERMINALS_THAT_ONLY_APPEND

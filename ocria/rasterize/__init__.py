@@ -1,5 +1,6 @@
 """Files to page pictures: knows PDFium and Pillow; no tensors, no model."""
 
+from ocria.rasterize.media_types import is_document
 from ocria.rasterize.page_image import PageFailed, PageImage, RenderTarget, SizeFit
 from ocria.rasterize.page_range import page_range
 from ocria.rasterize.reader import DocumentReader, open_document
@@ -13,6 +14,7 @@ __all__ = [
     "SizeFit",
     "TextLayer",
     "TextLine",
+    "is_document",
     "open_document",
     "page_range",
 ]

@@ -56,6 +56,16 @@ def media_type_of(head: bytes, name: str) -> str:
     raise InputError(f"{name} is not a document: {_likeness(head, name)}", hint=_advice(head))
 
 
+def is_document(path: Path) -> bool:
+    """Whether a file begins like a document that is read; false if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            media_type_of(file.read(HEAD_BYTES), path.name)
+    except (OSError, InputError):
+        return False
+    return True
+
+
 def _foreign(head: bytes) -> str | None:
     for offset, signature, description in _FOREIGN:
         if head.startswith(signature, offset):

@@ -1,0 +1,135 @@
+"""Which results are there, and how a new one comes about: files, manifest line, end of journal."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ocria.batch.discovery import Found
+from ocria.batch.identity import file_digest, identity
+from ocria.batch.journal import Journal
+from ocria.batch.manifest import DocumentStatus, Entry, Manifest
+from ocria.batch.options import BatchOptions
+from ocria.batch.outputs import output_paths, write_outputs
+from ocria.document import Generator, Page, Source
+
+STATE_FOLDER = ".ocria"
+
+
+class Ledger:
+    """The results of an output folder.
+
+    Args:
+        options: see `BatchOptions`.
+        generator: who reads.
+        manifest: of the output folder.
+    """
+
+    def __init__(self, options: BatchOptions, generator: Generator, manifest: Manifest) -> None:
+        self.identity = identity(generator, options.output_settings)
+        self._options = options
+        self._generator = generator
+        self._manifest = manifest
+
+    def journal_path(self, found: Found) -> Path:
+        """Where the pages of an unfinished document are kept."""
+        name = sha256(found.output.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return self._options.out_dir / STATE_FOLDER / "journal" / f"{name}.jsonl"
+
+    def is_finished(self, found: Found) -> bool:
+        """Whether its files are there, of this content, with these settings and this model."""
+        status = self._manifest.status(found.output)
+        if status is None or status == "failed":
+            return False
+        if status == "partial" and self._options.retry_failed and self.journal_path(found).exists():
+            return False
+        if not all(path.exists() for path in output_paths(self._options, found.output)):
+            return False
+        return self._manifest.is_settled(found.output, file_digest(found.path), self.identity)
+
+    def is_partial(self, found: Found) -> bool:
+        """Whether its result is said to have pages that are not whole."""
+        return self._manifest.status(found.output) == "partial"
+
+    def is_foreign(self, found: Found) -> bool:
+        """Whether a file of that name is there that no run of ours has made."""
+        if self._options.overwrite or self._manifest.status(found.output) is not None:
+            return False
+        if self.journal_path(found).exists():
+            return False
+        return any(path.exists() for path in output_paths(self._options, found.output))
+
+    def finish(
+        self,
+        found: Found,
+        source: Source,
+        journal: Journal,
+        wanted: Sequence[int],
+        seconds: float,
+    ) -> Entry:
+        """Files first, then the manifest's line, then the journal's end.
+
+        Raises:
+            OSError: something cannot be written.
+        """
+        statuses: Counter[str] = Counter()
+        num_tokens = 0
+
+        def counted() -> Iterator[Page]:
+            nonlocal num_tokens
+            for page in journal.pages(wanted):
+                statuses[page.status] += 1
+                num_tokens += page.num_tokens
+                yield page
+
+        write_outputs(self._options, found.output, source, self._generator, counted())
+        is_whole = not statuses["failed"] + statuses["truncated"]
+        entry = self._entry(
+            found,
+            source.sha256,
+            "ok" if is_whole else "partial",
+            seconds,
+            num_pages=len(wanted),
+            pages=dict(statuses),
+            num_tokens=num_tokens,
+        )
+        self._manifest.add(entry)
+        if statuses["failed"]:
+            # `--retry-failed` needs the rest.
+            journal.sync()
+            journal.close()
+        else:
+            journal.delete()
+        return entry
+
+    def fail(self, found: Found, code: str, message: str, seconds: float) -> Entry:
+        """A document that has no result."""
+        error = {"code": code, "message": message}
+        digest = file_digest(found.path)
+        entry = self._entry(found, digest, "failed", seconds, error=error)
+        self._manifest.add(entry)
+        return entry
+
+    def sync(self) -> None:
+        """Brings the manifest to the disk."""
+        self._manifest.sync()
+
+    def _entry(
+        self,
+        found: Found,
+        digest: str | None,
+        status: DocumentStatus,
+        seconds: float,
+        **figures: Any,
+    ) -> Entry:
+        return Entry(
+            input=str(found.path),
+            output=found.output,
+            sha256=digest,
+            settings=self.identity.settings,
+            model=self.identity.model,
+            status=status,
+            seconds=round(seconds, 3),
+            **figures,
+        )

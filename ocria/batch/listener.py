@@ -1,0 +1,68 @@
+"""What a run tells whoever watches it, and the figures of a run."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ocria.batch.manifest import Entry
+from ocria.document import Page
+
+
+class Listener(Protocol):
+    """Hears of a run as it goes."""
+
+    def begin(self, figures: "Figures") -> None:
+        """The model is loaded and the documents are found; `figures` go on changing."""
+
+    def document_begun(self, name: str, num_pages: int, num_known: int) -> None:
+        """A document is open; `num_known` of its pages were read by an earlier run."""
+
+    def page_read(self, name: str, page: Page) -> None:
+        """One page is done, well or badly."""
+
+    def document_done(self, entry: Entry) -> None:
+        """A document has its files, or has failed."""
+
+    def document_skipped(self, name: str) -> None:
+        """A document was finished by an earlier run."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Figures:
+    """What a run has done so far. Counts only: nothing in it grows with the number of documents."""
+
+    num_found: int = 0
+    documents: Counter[str] = field(default_factory=Counter)
+    num_skipped: int = 0
+    pages: Counter[str] = field(default_factory=Counter)
+    num_tokens: int = 0
+    num_resumed_pages: int = 0
+    started_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.started_s
+
+    @property
+    def num_pages(self) -> int:
+        """Pages read by this run."""
+        return self.pages.total()
+
+    @property
+    def num_failed(self) -> int:
+        """Documents without a whole result."""
+        return self.documents["failed"] + self.documents["partial"]
+
+    def eta_s(self) -> float | None:
+        """Seconds that the rest is likely to take; None while nothing can be said.
+
+        By documents, each resumed page counting as one that needs no time.
+        """
+        done, fresh_pages = self.documents.total(), self.num_pages
+        left = self.num_found - self.num_skipped - done
+        if not done or not fresh_pages:
+            return None
+        known = self.num_resumed_pages + fresh_pages
+        pages_a_document = known / done
+        return left * pages_a_document * self.elapsed_s / fresh_pages

@@ -1,0 +1,111 @@
+"""A whole batch: claims the output folder, finds documents, loads the model, reads everything."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TextIO
+
+from ocria.batch.discovery import discover
+from ocria.batch.lane import Lane, Reader
+from ocria.batch.ledger import STATE_FOLDER, Ledger
+from ocria.batch.listener import Figures, Listener
+from ocria.batch.manifest import Manifest
+from ocria.batch.options import BatchOptions
+from ocria.batch.run import BatchRun, Lanes
+from ocria.errors import ExitCode, InputError, OutputError
+
+_MOST_JOBS = 8
+PAGES_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}
+"""Pages that a model reads at once if memory allows. On a CPU eight pages of one row share a pass
+for 0.35 of its time each; more share little else (docs/log.md)."""
+
+LanesOpener = Callable[[BatchOptions], Lanes]
+
+
+def run_batch(
+    options: BatchOptions,
+    listener: Listener,
+    *,
+    listing: TextIO | None = None,
+    open_lanes: LanesOpener | None = None,
+) -> tuple[ExitCode, Figures]:
+    """Reads all documents that are not finished.
+
+    Args:
+        options: see `BatchOptions`.
+        listener: hears of everything as it happens.
+        listing: what the input `-` reads; None is standard input.
+        open_lanes: who reads; None chooses by the options.
+
+    Raises:
+        InputError: an input does not exist, or there is no document in any.
+        OutputError: the output folder cannot be written, or another run is at work in it.
+        WeightsError, DeviceError: the model cannot be loaded.
+    """
+    options = replace(options, jobs=options.jobs or default_jobs())
+    with _writing(options), _claimed(options):
+        documents = list(
+            discover(options.inputs, options.out_dir, recursive=options.recursive, listing=listing)
+        )
+        if not documents:
+            hint = "inputs are searched for PDFs and images"
+            raise InputError("no document was found", hint=hint)
+        lanes = (open_lanes or open_lane)(options)
+        with closing(lanes), closing(Manifest(options.out_dir)) as manifest:
+            ledger = Ledger(options, lanes.generator, manifest)
+            run = BatchRun(options, lanes, ledger, listener)
+            run.run(documents)
+    return run.exit_code, run.figures
+
+
+def open_lane(options: BatchOptions) -> Lanes:
+    """One model in this process."""
+    # Imports torch: after everything that can fail sooner.
+    from ocria.models.device import resolve_device
+    from ocria.pipeline.page_reader import load_page_reader
+
+    device = resolve_device(options.parse.device).type
+    reader: Reader = load_page_reader(options.parse, most_pages=PAGES_SIDE_BY_SIDE[device])
+    return Lane(
+        reader,
+        options.parse,
+        jobs=options.jobs or 1,
+        timeout_s=options.timeout_s,
+    )
+
+
+def default_jobs() -> int:
+    """Processes that rasterise: one a core that this process may use, 8 at most."""
+    return min(_MOST_JOBS, len(os.sched_getaffinity(0)))
+
+
+@contextmanager
+def _writing(options: BatchOptions) -> Iterator[None]:
+    """Whatever cannot be written ends the run with what to do; what is finished is kept."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"cannot write into {options.out_dir}",
+            hint="free space or mend the permissions, then give the same command: it goes on",
+        ) from error
+
+
+@contextmanager
+def _claimed(options: BatchOptions) -> Iterator[None]:
+    """Holds the output folder against a second run; the lock goes with the process."""
+    folder = options.out_dir / STATE_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OutputError(
+                f"another run is at work in {options.out_dir}",
+                hint="wait for its end, or name another folder",
+            ) from error
+        yield
