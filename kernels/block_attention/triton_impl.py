@@ -37,7 +37,7 @@ def _memory(cell):
     return tl.multiple_of(tl.load(cell).to(tl.pointer_type(tl.bfloat16)), 16)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["layer"])
 def rotary_kernel(
     table, qkv, cos, sin, q_gain, k_gain, q_out, layer, stride_qkv, stride_layer, stride_head, eps,
     NUM_HEADS: tl.constexpr, NUM_KV_HEADS: tl.constexpr, D: tl.constexpr, HALF: tl.constexpr,
@@ -75,7 +75,7 @@ def rotary_kernel(
             tl.store(values + place, tl.load(source + NUM_KV_HEADS * D + d))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["layer", "num_tiles"])
 def partial_kernel(
     table, q, tops, sums, weighted, layer, stride_layer, stride_head, num_tiles, scale,
     NUM_HEADS: tl.constexpr, GROUP: tl.constexpr, FILLED: tl.constexpr, D: tl.constexpr,
@@ -132,7 +132,7 @@ def partial_kernel(
         tl.store(weighted + out[:, None] * D + d[None, :], acc_QD)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_tiles", "num_blocks"])
 def join_kernel(
     table, qkv, tops, sums, weighted, out, stride_qkv, num_tiles, num_blocks,
     NUM_HEADS: tl.constexpr, GROUP: tl.constexpr, FILLED: tl.constexpr, D: tl.constexpr,

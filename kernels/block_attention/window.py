@@ -62,9 +62,11 @@ def attention_pass(
     heads, kv, width = weights.num_heads, weights.num_kv_heads, weights.head_dim
     qg_ME, k_ME, v_ME = qkv_ME.split([2 * heads * width, kv * width, kv * width], -1)
     q_MHD, gate_MHD = qg_ME.unflatten(-1, (heads, 2 * width)).chunk(2, -1)
-    outputs = []
+    out_ME = qkv_ME.new_zeros(qkv_ME.shape[0], heads * width)
     for line, memory in zip(table.rows_BF.tolist(), table.memory, strict=True):
         start, first = line[START], line[FIRST_ROW]
+        if line[NUM_ROWS] == 0:
+            continue
         rows = slice(first, first + line[NUM_ROWS])
         places = torch.arange(start, start + line[NUM_ROWS], device=qkv_ME.device)
         angles = places + line[ROPE_DELTA]
@@ -78,8 +80,8 @@ def attention_pass(
             v_ME[rows].unflatten(-1, (kv, width)).transpose(0, 1).to(values_JSD.dtype)
         )
         out_THD = block_attention(q, keys_JSD, values_JSD, start, key_block)
-        outputs.append((out_THD * torch.sigmoid(gate_MHD[rows])).flatten(1))
-    return torch.cat(outputs)
+        out_ME[rows] = (out_THD * torch.sigmoid(gate_MHD[rows])).flatten(1)
+    return out_ME
 
 
 def _turned(

@@ -131,7 +131,8 @@ def _inverse(A_CC, C: tl.constexpr):
     return X_CC
 
 
-@triton.jit
+# One compilation for every layer and number of sequences.
+@triton.jit(do_not_specialize=["layer", "num_sequences"])
 def delta_kernel(
     table, qkvz, ba, taps, A_log, dt_bias, out, layer, num_sequences, stride_qkvz,
     stride_ring, stride_gate, stride_state,
@@ -257,7 +258,7 @@ def delta_kernel(
         tl.store(state_at, S_KW, mask=(w_column < width)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["layer"])
 def append_kernel(
     table, qkvz, layer, stride_qkvz, stride_ring,
     NUM_CHANNELS: tl.constexpr, BLOCK_X: tl.constexpr, COLUMNS: tl.constexpr,

@@ -71,13 +71,15 @@ def delta_pass(
         weights: of the layer.
         prefill: the rows are sure to be committed, so whole blocks go into the checkpoint at once.
     """
-    outputs = []
+    columns = weights.num_value_heads * weights.value_dim
+    out_MV = qkvz_MZ.new_zeros(qkvz_MZ.shape[0], columns)
     for line, memory in zip(table.rows_BF.tolist(), table.memory, strict=True):
         rows = slice(line[FIRST_ROW], line[FIRST_ROW] + line[NUM_ROWS])
-        outputs.append(
-            _one(memory, layer, line[START], qkvz_MZ[rows], ba_MR[rows], weights, prefill)
-        )
-    return torch.cat(outputs)
+        if line[NUM_ROWS]:
+            out_MV[rows] = _one(
+                memory, layer, line[START], qkvz_MZ[rows], ba_MR[rows], weights, prefill
+            )
+    return out_MV
 
 
 def delta_fold(table: SequenceTable, weights: DeltaWeights) -> None:

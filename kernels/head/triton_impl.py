@@ -21,7 +21,7 @@ from .reference import BestTokens
 _LANES = 1024
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_rows"])
 def band_kernel(
     x, codes, block_scales, row_scale, gain, forbidden, tops, ids, sums,
     num_rows, num_out, num_in, stride_x, eps,
@@ -56,7 +56,7 @@ def band_kernel(
     tl.store(sums + out, total, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["num_bands"])
 def best_kernel(tops, ids, sums, token, logprob, num_bands, LANES: tl.constexpr):
     """Joins the bands of a row. Grid: rows. Lane l takes bands l, l + LANES, …, in that order."""
     row = tl.program_id(0)

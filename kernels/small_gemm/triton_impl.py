@@ -122,7 +122,8 @@ def _finish(
     tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+# One compilation for every number of rows.
+@triton.jit(do_not_specialize=["num_rows"])
 def small_gemm_kernel(
     x, codes, block_scales, row_scale, gain, residual, y, partial, arrived,
     num_rows, num_out, num_in, stride_x, eps,
@@ -173,19 +174,22 @@ def small_gemm_kernel(
 
 
 class _Scratch:
-    """Partial sums and arrival counters of split products, by device and stream.
+    """Partial sums and arrival counters of split products, one set for a device.
 
-    Counters are zero between launches: the program that adds the parts resets its own. Outgrown
-    buffers are kept, since a captured graph may still write to them.
+    Counters are zero between launches: the program that adds the parts resets its own. So launches
+    of split products must follow each other, on one stream. Outgrown buffers are kept, since a
+    captured graph may still write to them.
     """
 
     def __init__(self) -> None:
-        self._buffers: dict[tuple[torch.device, int], list[tuple[Tensor, Tensor]]] = {}
+        self._buffers: dict[torch.device, list[tuple[Tensor, Tensor]]] = {}
 
     def take(self, device: torch.device, cells: int, floats: int) -> tuple[Tensor, Tensor]:
-        stream = torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else 0
-        kept = self._buffers.setdefault((device, stream), [])
+        kept = self._buffers.setdefault(device, [])
         if not kept or kept[-1][0].numel() < floats or kept[-1][1].numel() < cells:
+            if device.type == "cuda":
+                # Memory of a graph's own pool would go with the graph.
+                assert not torch.cuda.is_current_stream_capturing(), "run once before capturing"
             partial = torch.empty(max(floats, 1 << 20), device=device)
             arrived = torch.zeros(max(cells, 1 << 12), dtype=torch.int32, device=device)
             kept.append((partial, arrived))

@@ -115,7 +115,7 @@ class FusedDecoder:
         """Folds whole blocks of all layers in one launch."""
         if self._delta is not None and folds:
             places = [
-                Place(_memory(state), block * _BLOCK, 0, kept=_BLOCK) for state, block in folds
+                Place(slot_memory(state), block * _BLOCK, 0, kept=_BLOCK) for state, block in folds
             ]
             delta_fold(sequence_table(places), self._delta)
 
@@ -144,9 +144,11 @@ class FusedDecoder:
 
 
 _BLOCK = 32
+_MOST_POSITIONS = 1 << 16
 
 
-def _memory(state: SequenceState) -> SlotMemory:
+def slot_memory(state: SequenceState) -> SlotMemory:
+    """A sequence's memory as the kernels name it."""
     return SlotMemory(
         state.keys_LJSD,
         state.values_LJSD,
@@ -162,7 +164,7 @@ def _table(rows: Pass) -> SequenceTable:
     places = [
         # A prefill brings the angles of its own rows, counted from its first one.
         Place(
-            _memory(span.state),
+            slot_memory(span.state),
             span.start,
             span.num_rows,
             -span.start if rows.prefill else span.state.rope_delta,
@@ -175,7 +177,9 @@ def _table(rows: Pass) -> SequenceTable:
 def _rotary_table(config: TextConfig, device: torch.device) -> RotaryTable:
     """Angles of every text position, computed on the CPU: the same on every device."""
     width = round(config.head_dim * config.rope.partial_rotary_factor)
-    positions_3T = torch.arange(config.max_position_embeddings).expand(3, -1)
+    # A slot may hold more positions than the model was trained for.
+    num_positions = max(config.max_position_embeddings, _MOST_POSITIONS)
+    positions_3T = torch.arange(num_positions).expand(3, -1)
     frequencies_F = mrope_frequencies(width, config.rope.theta)
     axis_F = axis_of_frequency(width // 2, config.rope.mrope_section)
     angles = rotary_angles(positions_3T, frequencies_F, axis_F)

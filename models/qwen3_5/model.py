@@ -27,6 +27,7 @@ from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.decoder import Decoder, prompt_positions
 from ocria.models.qwen3_5.fused import FusedDecoder, can_fuse
+from ocria.models.qwen3_5.static_pass import StaticPass
 from ocria.models.qwen3_5.vision import VisionTower
 from ocria.models.qwen3_5.weight_codes import Stored, weight_codes
 
@@ -149,6 +150,22 @@ class Qwen35(nn.Module):
 
     def _logits(self, hidden_TD: Tensor) -> Tensor:
         return self.lm_head(hidden_TD) if self.fused is None else self.fused.logits(hidden_TD)
+
+    @torch.inference_mode()
+    def static_pass(
+        self, windows: Sequence[Window], num_rows: int, num_sequences: int
+    ) -> StaticPass | None:
+        """A verify pass that can be captured; None without fused kernels."""
+        if self.fused is None:
+            return None
+        return StaticPass(
+            self.fused,
+            self.model.language_model.embed_tokens,
+            windows,
+            num_rows=num_rows,
+            num_sequences=num_sequences,
+            tap_layers=self.tap_layers,
+        )
 
     @torch.inference_mode()
     def embed(self, ids_T: Tensor) -> Tensor:

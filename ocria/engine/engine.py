@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ocria.engine.graphs import GraphRunner
 from ocria.engine.memory import is_out_of_memory
 from ocria.engine.request import Outcome, Request, Result, Running
 from ocria.engine.scheduler import Scheduler
@@ -50,6 +51,7 @@ class Engine:
 
     def __init__(self, target: Target, config: EngineConfig) -> None:
         self._target = target
+        self._graphs = GraphRunner(target)
         self._config = config
         self._pool = StatePool(
             target, num_slots=config.num_slots, max_positions=config.max_positions
@@ -159,7 +161,7 @@ class Engine:
         """One target pass: everybody's last token and proposals; what is right becomes real."""
         started = time.perf_counter()
         drafts = [self._propose(running) for running in verifying]
-        output = self._target.verify(
+        output = self._graphs.verify(
             [
                 Window(running.state, (running.token_ids[-1], *draft.token_ids))
                 for running, draft in zip(verifying, drafts, strict=True)

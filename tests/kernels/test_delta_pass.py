@@ -52,7 +52,7 @@ class Inputs:
     """Projection outputs by position for both layers, wider than the kernel reads."""
 
     def __init__(self, num_rows: int, seed: int) -> None:
-        wide = normal(LAYERS, num_rows, CHANNELS + 24, seed=seed)
+        wide = normal(LAYERS, num_rows, CHANNELS + 32, seed=seed)
         self.qkvz = wide.bfloat16().to(DEVICE)
         self.ba = normal(LAYERS, num_rows, 2 * VALUE_HEADS, seed=seed + 1).to(DEVICE)
 

@@ -1,0 +1,77 @@
+"""A verify pass of a fixed size whose inputs lie on the device, so that it can be captured once.
+
+Shape legend: M rows, B sequences.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from ocria.kernels.sequence_table import NUM_COLUMNS, Place, SequenceTable, host_rows
+from ocria.models.base import WINDOW, Output, Window
+from ocria.models.qwen3_5.fused import FusedDecoder, slot_memory
+
+
+class StaticPass:
+    """Room for `num_rows` rows of `num_sequences` sequences; fewer leave rows that nobody reads.
+
+    Args:
+        fused: the decoder.
+        embed: the embedding.
+        windows: the first to be run; slots of later ones must lie in the same pool.
+        num_rows: M.
+        num_sequences: B.
+        tap_layers: as the target's.
+    """
+
+    def __init__(
+        self,
+        fused: FusedDecoder,
+        embed: torch.nn.Embedding,
+        windows: Sequence[Window],
+        *,
+        num_rows: int,
+        num_sequences: int,
+        tap_layers: tuple[int, ...],
+    ) -> None:
+        self._fused, self._embed, self._tap_layers = fused, embed, tap_layers
+        device = embed.weight.device
+        pinned = device.type == "cuda"
+        self._host_ids_M = torch.zeros(num_rows, dtype=torch.int64, pin_memory=pinned)
+        self._host_rows_BF = torch.zeros(
+            num_sequences, NUM_COLUMNS, dtype=torch.int64, pin_memory=pinned
+        )
+        self._ids_M = self._host_ids_M.to(device)
+        memory = slot_memory(windows[0].state)
+        self._table = SequenceTable(
+            rows_BF=self._host_rows_BF.to(device),
+            memory=(memory,) * num_sequences,
+            max_rows=min(num_rows, WINDOW),
+            total_rows=num_rows,
+        )
+        self.load(windows)
+
+    @torch.inference_mode()
+    def load(self, windows: Sequence[Window]) -> None:
+        """Puts windows in place; the last pass's outputs must have been read."""
+        ids = [token for window in windows for token in window.token_ids]
+        self._host_ids_M[: len(ids)] = torch.tensor(ids)
+        places = [
+            Place(slot_memory(state), state.length, len(window_ids), state.rope_delta)
+            for state, window_ids in windows
+        ]
+        idle = Place(places[0].memory, 0, 0)
+        places += [idle] * (self._host_rows_BF.shape[0] - len(places))
+        self._host_rows_BF.copy_(host_rows(places))
+        self._ids_M.copy_(self._host_ids_M, non_blocking=True)
+        self._table.rows_BF.copy_(self._host_rows_BF, non_blocking=True)
+        # Kernels go by the addresses alone, references by these.
+        self._table = self._table._replace(memory=tuple(place.memory for place in places))
+
+    @torch.inference_mode()
+    def run(self) -> Output:
+        """All rows' logits and taps; those behind the loaded windows mean nothing."""
+        hidden_MD, taps = self._fused.run(
+            self._embed(self._ids_M), self._table, self._fused.text_angles, False, self._tap_layers
+        )
+        return Output(self._fused.logits(hidden_MD), torch.stack(taps, 1) if taps else None)
