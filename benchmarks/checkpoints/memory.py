@@ -1,7 +1,7 @@
 """How much memory `ocria quantize` takes: a random checkpoint of a public size, quantised.
 
-    python benchmarks/checkpoints/memory.py 0.8B FOLDER [--shards 4] [--out memory.csv]
-        [-- options of ocria quantize]
+    python benchmarks/checkpoints/memory.py 0.8B FOLDER [--shards 4] [--layers N]
+        [--out memory.csv] [-- options of ocria quantize]
 
 FOLDER/bf16 is written if it is not there yet (4B: 9 GB); FOLDER/child is made anew. Peak resident
 memory is the system's count for the child process, pages of mapped shards included.
@@ -36,9 +36,9 @@ SIZES: dict[str, tuple[int, ...]] = {
 }
 
 
-def config_of(size: str) -> dict[str, Any]:
-    """The config.json of a public size."""
-    hidden, inner, layers, heads, kv, values, depth, width, eyes, vision_inner = SIZES[size]
+def config_of(size: str, num_layers: int | None) -> dict[str, Any]:
+    """The config.json of a public size, with all of its layers or some."""
+    hidden, inner, all_layers, heads, kv, values, depth, width, eyes, vision_inner = SIZES[size]
     return {
         "model_type": "qwen3_5",
         "tie_word_embeddings": True,
@@ -49,7 +49,7 @@ def config_of(size: str) -> dict[str, Any]:
             "vocab_size": 248320,
             "hidden_size": hidden,
             "intermediate_size": inner,
-            "num_hidden_layers": layers,
+            "num_hidden_layers": num_layers or all_layers,
             "num_attention_heads": heads,
             "num_key_value_heads": kv,
             "head_dim": 256,
@@ -75,11 +75,11 @@ def config_of(size: str) -> dict[str, Any]:
     }
 
 
-def write_checkpoint(folder: Path, size: str, num_shards: int) -> None:
+def write_checkpoint(folder: Path, config: dict[str, Any], num_shards: int) -> None:
     """A folder of random weights, about as large as trained ones, one shard in memory at a time."""
     folder.mkdir(parents=True)
     with torch.device("meta"):
-        model = Qwen35(Qwen35Config.from_mapping(config_of(size)))
+        model = Qwen35(Qwen35Config.from_mapping(config))
     shapes = {name: value.shape for name, value in model.state_dict().items()}
     limit = sum(2 * shape.numel() for shape in shapes.values()) / num_shards
     groups: list[list[str]] = [[]]
@@ -102,7 +102,7 @@ def write_checkpoint(folder: Path, size: str, num_shards: int) -> None:
         placed |= dict.fromkeys(names, file)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": placed}))
     for name, content in {
-        "config.json": config_of(size),
+        "config.json": config,
         "preprocessor_config.json": {
             "patch_size": 16,
             "merge_size": 2,
@@ -130,12 +130,13 @@ def main() -> None:
     parser.add_argument("size", choices=SIZES)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--shards", type=int, default=4)
+    parser.add_argument("--layers", type=int, help="fewer layers than the size has")
     parser.add_argument("--out", type=Path, help="CSV to append to")
     own, _, theirs = (" ".join(sys.argv[1:]) + " ").partition(" -- ")
     given = parser.parse_args(own.split())
     source, target = given.folder / "bf16", given.folder / "child"
     if not (source / "tokenizer.json").is_file():
-        write_checkpoint(source, given.size, given.shards)
+        write_checkpoint(source, config_of(given.size, given.layers), given.shards)
     largest = max(path.stat().st_size for path in source.glob("*.safetensors"))
     options = theirs.split()
     command = [sys.executable, "-m", "ocria", "quantize", str(source), str(target), "--overwrite"]
@@ -145,6 +146,7 @@ def main() -> None:
     summary = json.loads(done.stdout)
     row = {
         "size": given.size,
+        "layers": given.layers or SIZES[given.size][2],
         "options": " ".join(options),
         "largest_shard_mb": largest // 10**6,
         "peak_mb": peak // 10**6,

@@ -34,6 +34,7 @@ from ocria.weights.manifest import digest_files
 from ocria.weights.reader import INDEX_FILE
 
 TABLE_FILE = "sensitivity.csv"
+PLOT_FILE = "sensitivity.svg"
 MIB = 1 << 20
 # Files stay below 16 MiB where tensors allow it: code hosts refuse or slow down larger ones.
 _SHARD_TENSOR_BYTES = 16 * MIB - MIB // 8

@@ -7,7 +7,7 @@ import torch
 
 from ocria.calibration.allocation import Loss, write_table
 from ocria.calibration.divergence import Judge
-from ocria.calibration.folder import TABLE_FILE, Identity, new_folder, write_checkpoint
+from ocria.calibration.folder import PLOT_FILE, TABLE_FILE, Identity, new_folder, write_checkpoint
 from ocria.calibration.options import QuantizeOptions, QuantizeResult
 from ocria.calibration.passages import Passage, read_passages
 from ocria.calibration.pictures import calibration_patches
@@ -15,6 +15,7 @@ from ocria.calibration.plan import plan_formats
 from ocria.calibration.progress import Counter, Progress
 from ocria.calibration.rounding import num_bytes
 from ocria.calibration.sensitivity import measure_sensitivity
+from ocria.calibration.sensitivity_plot import write_plot
 from ocria.calibration.sequential import round_resident
 from ocria.calibration.stream_run import quantize_streamed
 from ocria.calibration.streamed import StoredParent
@@ -95,6 +96,7 @@ def quantize(
             folder, parent.reader, packed, layout=options.layout, identity=_identity(options)
         )
         write_table(folder / TABLE_FILE, losses, plan)
+        write_plot(folder / PLOT_FILE, losses, plan)
         saved = sum(parent.read(module).nbytes - num_bytes(packed[module]) for module in packed)
         return QuantizeResult(
             manifest=manifest,

@@ -16,6 +16,7 @@ from ocria.calibration.allocation import Loss, write_table
 from ocria.calibration.divergence import Divergence, divergence_by_tiles
 from ocria.calibration.embedding import round_embedding
 from ocria.calibration.folder import (
+    PLOT_FILE,
     TABLE_FILE,
     Identity,
     replace_folder,
@@ -27,6 +28,7 @@ from ocria.calibration.passages import Passage
 from ocria.calibration.plan import plan_formats, public_recipe
 from ocria.calibration.progress import Counter, Progress
 from ocria.calibration.rounding import Format, round_plainly, split_rows
+from ocria.calibration.sensitivity_plot import write_plot
 from ocria.calibration.sequential import LayerRounding, Rows
 from ocria.calibration.sites import DECODER, EMBEDDING, HEAD, Site
 from ocria.calibration.streamed import VISION, StoredParent, StreamedModel
@@ -116,6 +118,7 @@ class _Run:
         manifest = write_identity(folder, formats, identity)
         if losses:
             write_table(folder / TABLE_FILE, losses, plan)
+            write_plot(folder / PLOT_FILE, losses, plan)
         written = CheckpointReader(folder)
         target_bytes = sum(i.num_bytes for i in written if not i.name.startswith(VISION))
         replace_folder(folder, options.target)

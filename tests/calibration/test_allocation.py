@@ -1,11 +1,14 @@
 """Formats by loss and bytes: what is bought first, and when buying stops."""
 
 import csv
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ocria.calibration.allocation import Loss, allocate, write_table
+from ocria.calibration.sensitivity_plot import write_plot
 
 
 def loss(site: str, kl: float, num_weights: int = 1600) -> Loss:
@@ -49,3 +52,17 @@ def test_table(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert [row["site"] for row in rows] == ["c", "b", "a"]
     assert rows[1]["format"] == "fp8" and rows[1]["kl_nats"] == "0.040000"
+
+
+@pytest.mark.parametrize("agreement", [0.9, None])
+def test_plot(tmp_path: Path, agreement: float | None) -> None:
+    path = tmp_path / "table.svg"
+    losses = [replace(item, agreement=agreement) for item in (*LOSSES, loss("<d>", 0.0))]
+    write_plot(path, losses, allocate(losses, budget_bytes=LEAST + 10_000, max_loss=None))
+    svg = ElementTree.parse(path).getroot()
+    texts = [text.text or "" for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert ("noise share" if agreement is None else "KL, nats") in texts[0]
+    assert [text for text in texts if text in {"a", "b", "c", "<d>"}] == ["a", "b", "c", "<d>"]
+    bars = svg.findall("{http://www.w3.org/2000/svg}rect")[-4:]
+    widths = [float(bar.attrib["width"]) for bar in bars]
+    assert widths[2] == 360 and widths[3] == 0 and widths[0] == pytest.approx(72)

@@ -171,3 +171,19 @@ def test_decoder_of_a_quantised_folder_is_taken_as_it_is(source: Path, tmp_path:
     assert torch.equal(CheckpointReader(target).read(name), changed[name])
     assert read_config(target) == read_config(plain)
     assert not verify(target)
+    assert "same token" not in (target / "README.md").read_text(encoding="utf-8")
+
+
+def test_what_was_measured_goes_into_the_card(source: Path, tmp_path: Path) -> None:
+    plain = run(source, tmp_path / "plain")
+    rows = [f"{LAYER}{n}.mlp.down_proj,1536,0.00{n:02},0.9{n},0.1,nvfp4" for n in range(30, 10, -1)]
+    head = "site,weights,kl_nats,agreement,fp8_ratio,format"
+    (plain / "sensitivity.csv").write_text("\n".join([head, *rows]) + "\n")
+    (plain / "sensitivity.svg").write_text("<svg/>")
+    target = tmp_path / "calibrated"
+    make.make(source, target, name="small", training="on nothing", grayscale=True, quantized=plain)
+    text = (target / "README.md").read_text(encoding="utf-8")
+    assert "The 12 of 20 that lose most" in text
+    assert "| `30.mlp.down_proj` | 1,536 | 0.0030 | 0.930 | nvfp4 |" in text
+    assert "`18.mlp" not in text and "](sensitivity.svg)" in text
+    assert (target / "sensitivity.svg").read_text() == "<svg/>"

@@ -1,6 +1,6 @@
 """The model card and the statement of what the weights were trained on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.weights import Manifest
@@ -38,7 +38,7 @@ The layout is compressed-tensors' (`nvfp4-pack-quantized`, `float-quantized`). D
 It reads grey pages: `do_grayscale` in `preprocessor_config.json` is a key of OCRia's. Largest page:
 {pixels:,} pixels after resizing.
 
-## With transformers
+{sensitivity}## With transformers
 
 `transformers` 5.24 with `compressed-tensors` 0.20 reads the folder and gets the same bf16 value
 for every weight, but leaves the tied head on the FP8 codes. It needs a new one before the first
@@ -69,6 +69,31 @@ truth for figures that matter.
 _WIDE = "| of these, {names} | FP8 e4m3, one scale for each row | `decoder-*` |\n"
 
 
+_SENSITIVITY = """## What each product loses
+
+Alone in NVFP4, rounded to nearest, on generated pages held out of calibration: nats by which the
+next token's distribution moves, and the share of places where the token stays the same. Calibrated
+together they lose less than the sum. The {num_shown} of {num_all} that lose most:
+
+| product | weights | KL, nats | same token | stored as |
+|---|---|---|---|---|
+{rows}
+
+![KL of each product](sensitivity.svg)
+
+"""
+_SHOWN = 12
+
+
+def _sensitivity(rows: Sequence[Mapping[str, str]]) -> str:
+    lines = [
+        f"| `{row['site'].partition('.layers.')[2]}` | {int(row['weights']):,} | {row['kl_nats']} "
+        f"| {row['agreement']} | {row['format']} |"
+        for row in rows[:_SHOWN]
+    ]
+    return _SENSITIVITY.format(num_shown=len(lines), num_all=len(rows), rows="\n".join(lines))
+
+
 def model_card(
     manifest: Manifest,
     config: Qwen35Config,
@@ -76,12 +101,18 @@ def model_card(
     num_parameters: int,
     max_pixels: int,
     wide: Sequence[str] = (),
+    sensitivity: Sequence[Mapping[str, str]] = (),
 ) -> str:
-    """README.md of a checkpoint folder; `wide` names the decoder linears that are FP8."""
+    """README.md of a checkpoint folder.
+
+    `wide` names the decoder linears that are FP8; `sensitivity` has the rows of the table that
+    `ocria quantize` writes, the largest loss first.
+    """
     short = ", ".join(f"`{name.partition('.layers.')[2]}`" for name in sorted(wide))
     kinds = config.text.layer_types
     return _CARD.format(
         wide=_WIDE.format(names=short) if wide else "",
+        sensitivity=_sensitivity(sensitivity) if sensitivity else "",
         name=manifest.name,
         millions=num_parameters / 1e6,
         depth=config.vision.depth,

@@ -10,6 +10,7 @@ the recurrence stay as they are. With `--quantized`, decoder and embedding come 
 """
 
 import argparse
+import csv
 import json
 import math
 import shutil
@@ -21,6 +22,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from ocria.calibration.folder import PLOT_FILE, TABLE_FILE
 from ocria.models.qwen3_5.config import Qwen35Config, read_config
 from ocria.models.recipes.checkpoint import card, formats
 from ocria.quantization.schemes import FP8, NVFP4
@@ -92,6 +94,7 @@ def make(
         num_parameters=sum(math.prod(info.shape) for info in reader),
         max_pixels=max_pixels,
         wide=_wide(target),
+        sensitivity=_sensitivity(quantized, target),
     )
     (target / "README.md").write_text(text, encoding="utf-8")
     return manifest
@@ -154,6 +157,15 @@ def _wide(target: Path) -> list[str]:
     return [
         info.name.removesuffix(".weight") for info in codes if info.dtype is torch.float8_e4m3fn
     ]
+
+
+def _sensitivity(quantized: Path | None, target: Path) -> list[dict[str, str]]:
+    """Rows of the sensitivity table, if one was measured; its plot goes into `target`."""
+    if quantized is None or not (quantized / TABLE_FILE).is_file():
+        return []
+    shutil.copyfile(quantized / PLOT_FILE, target / PLOT_FILE)
+    with (quantized / TABLE_FILE).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
