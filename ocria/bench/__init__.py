@@ -1,4 +1,4 @@
-"""Speed on this machine, rung by rung, each held against the one before in what it writes."""
+"""Speed on this machine, rung by rung, each held against the first in what it writes."""
 
 # First of all, before torch: it tells threads how long to spin, as in `ocria parse`.
 import ocria.pipeline.page_reader  # noqa: F401

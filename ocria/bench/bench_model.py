@@ -1,6 +1,6 @@
 """What all rungs share: the model, its pages' limits, and how its steps are counted."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ocria.bench.measured_target import ImageTokens
 from ocria.bench.options import BENCH_WINDOW
@@ -16,7 +16,9 @@ class BenchModel:
     """A target with its page set.
 
     Attributes:
-        target: computes the passes, by the path that this version takes on this device.
+        target: computes the passes by the reference path.
+        product: by the path that this version takes on this device; may be the same object.
+        product_bytes: bytes of a pass's weights as `product` keeps them.
         loaded: the checkpoint; None for random weights.
         counter: bytes and operations of its steps.
         page_set: what is read.
@@ -27,6 +29,8 @@ class BenchModel:
     """
 
     target: Target
+    product: Target
+    product_bytes: int
     loaded: LoadedModel | None
     counter: Counter
     page_set: PageSet
@@ -34,6 +38,11 @@ class BenchModel:
     stop_ids: frozenset[int]
     forbidden_ids: frozenset[int]
     images: ImageTokens = field(default_factory=dict)
+
+    @property
+    def as_product(self) -> "BenchModel":
+        """The same pages by the product's own path."""
+        return replace(self, target=self.product)
 
     @property
     def pages(self) -> tuple[BenchPage, ...]:

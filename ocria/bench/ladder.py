@@ -1,8 +1,11 @@
 """Which rungs there are on a device, in order: each adds one thing to those before it.
 
-A rung that this version cannot run stands in the ladder with its reason, so that a table says what
-is not measured. To fill one in, replace its `MissingRung` by an `EngineRung` on a model whose
-target takes that path, with an arithmetic of its own if its sums are ordered otherwise.
+The first is plain decoding by the reference path. On CUDA the ladder goes on with a graph of that
+same step, with the model's fused kernels (which read weights as they are stored), and with a graph
+of these; speculation and batching stand on the product's own path. A rung that this version or
+machine cannot run stands in the ladder with its reason, so that a table says what is not measured.
+To fill one in, replace its `MissingRung` by a rung on a target that takes that path, under an
+arithmetic of its own if its sums have another order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,17 +15,18 @@ from ocria.bench.bench_model import BenchModel
 from ocria.bench.figures import PageOutput
 from ocria.bench.options import BenchOptions
 from ocria.bench.page_set import BenchPage
-from ocria.bench.rungs import EngineRung, MissingRung, PageDrafters, Rung
+from ocria.bench.rungs import FUSED, REFERENCE, EngineRung, MissingRung, PageDrafters, Rung
 from ocria.bench.scripted_drafter import ScriptedDrafter
 from ocria.engine.speculative import Drafter
 from ocria.errors import UsageError
 from ocria.models.registry import LoadedModel
 from ocria.options import DrafterName
+from ocria.pipeline.dflash import DFlashMaker, dflash_maker
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 
-Texts = Callable[[], Sequence[PageOutput]]
-"""What the first rung wrote, once it has run."""
+Texts = Callable[[str], Sequence[PageOutput]]
+"""What plain decoding wrote by an arithmetic, or by the reference where that has not run."""
 
 
 def build_ladder(model: BenchModel, options: BenchOptions, texts: Texts) -> tuple[Rung, ...]:
@@ -31,8 +35,9 @@ def build_ladder(model: BenchModel, options: BenchOptions, texts: Texts) -> tupl
     Raises:
         UsageError: `options.rungs` names none of them.
     """
-    on_cuda = model.target.device.type == "cuda"
-    rungs = [EngineRung("plain", model), *(_cuda_rungs() if on_cuda else ())]
+    rungs: list[Rung] = [EngineRung("plain", model)]
+    if model.target.device.type == "cuda":
+        rungs += _cuda_rungs(model)
     rungs += _speculative_rungs(model, options, texts)
     rungs.append(_batching_rung(model, options))
     if options.transformers:
@@ -40,73 +45,98 @@ def build_ladder(model: BenchModel, options: BenchOptions, texts: Texts) -> tupl
     return _chosen(rungs, options.rungs)
 
 
-def page_drafters(loaded: LoadedModel, asked: DrafterName, *, alone: bool = False) -> PageDrafters:
+def page_drafters(
+    loaded: LoadedModel,
+    asked: DrafterName,
+    dflash: DFlashMaker | None,
+    *,
+    side_by_side: bool = False,
+) -> PageDrafters:
     """Drafters as the pipeline makes them: what they learn stays with a document.
 
     Args:
-        alone: make every page's drafter anew, for pages that are read at the same time.
+        dflash: makes DFlash drafters; None without weights for one.
+        side_by_side: all pages begin before the first ends, so none learns from another.
     """
     markup = markup_ids(loaded.tokenizer)
 
     def make(pages: Sequence[BenchPage]) -> Iterator[Drafter | None]:
-        drafting, document = Drafting(asked, loaded.tokenizer, markup), -1
+        drafting, document = None, -1
         for page in pages:
-            if alone or page.document != document:
-                drafting, document = Drafting(asked, loaded.tokenizer, markup), page.document
-            yield drafting.drafter(page.layer)
+            if drafting is None or page.document != document:
+                drafting = Drafting(asked, loaded.tokenizer, markup, dflash)
+                document = page.document
+            drafter = drafting.drafter(page.layer)
+            yield drafter
+            if not side_by_side:
+                drafting.end_page(drafter)
 
     return make
 
 
-def scripted_drafters(texts: Texts, accepted: int, vocab_size: int) -> PageDrafters:
-    """Drafters that make every pass emit `accepted` tokens of what the first rung wrote."""
+def scripted_drafters(texts: Texts, accepted: int, model: BenchModel) -> PageDrafters:
+    """Drafters that make every pass emit `accepted` tokens of what plain decoding wrote."""
 
     def make(pages: Sequence[BenchPage]) -> Iterator[Drafter | None]:
-        for output in texts():
-            yield ScriptedDrafter(output.token_ids, accepted, vocab_size)
+        for output in texts(_product_arithmetic(model)):
+            yield ScriptedDrafter(output.token_ids, accepted, model.target.vocab_size)
 
     return make
 
 
-def _cuda_rungs() -> list[Rung]:
-    no_graphs = "no graph runner in this version"
+def _cuda_rungs(model: BenchModel) -> list[Rung]:
+    why = "no graph runner in this version"
     if find_spec("ocria.engine.graphs") is not None:
-        no_graphs = "the bench does not drive this version's graph runner yet"
-    return [
-        MissingRung("graph", no_graphs),
-        MissingRung("mixed", "the decoder's products read bf16 weights in this version"),
-        MissingRung("fused", "no fused decoder step in this version"),
-    ]
+        why = "the bench does not drive this version's graph runner yet"
+    fused: Rung = MissingRung("fused", "the model takes its reference path here")
+    if model.product is not model.target:
+        fused = _product_rung("fused", model)
+    return [MissingRung("graph", why), fused, MissingRung("fused-graph", why)]
+
+
+def _product_rung(
+    name: str, model: BenchModel, drafters: PageDrafters | None = None, num_slots: int = 1
+) -> EngineRung:
+    """A rung on the path that `ocria parse` takes on this device."""
+    return EngineRung(
+        name,
+        model.as_product,
+        drafters,
+        num_slots=num_slots,
+        arithmetic=_product_arithmetic(model),
+        weight_bytes=model.product_bytes,
+    )
+
+
+def _product_arithmetic(model: BenchModel) -> str:
+    return REFERENCE if model.product is model.target else FUSED
 
 
 def _speculative_rungs(model: BenchModel, options: BenchOptions, texts: Texts) -> list[Rung]:
     if model.loaded is None:
         accepted = options.tokens_a_pass
-        drafters = scripted_drafters(texts, accepted, model.target.vocab_size)
-        return [EngineRung(f"accepted-{accepted}", model, drafters)]
+        drafters = scripted_drafters(texts, accepted, model)
+        return [_product_rung(f"accepted-{accepted}", model, drafters)]
+    loaded, dflash = model.loaded, dflash_maker(model.loaded)
     asked: tuple[DrafterName, ...] = ("ngram", "text-layer", "auto")
     rungs: list[Rung] = [
-        EngineRung(name, model, page_drafters(model.loaded, name)) for name in asked
+        _product_rung(name, model, page_drafters(loaded, name, dflash)) for name in asked
     ]
-    rungs.append(_dflash_rung(model, model.loaded))
-    return rungs
-
-
-def _dflash_rung(model: BenchModel, loaded: LoadedModel) -> Rung:
-    if not (loaded.folder / "drafter" / "config.json").is_file():
-        return MissingRung("dflash", "the checkpoint has no dflash drafter")
-    drafters = page_drafters(loaded, "dflash")
-    if next(drafters(model.pages[:1])) is None:
-        return MissingRung("dflash", "the pipeline of this version does not drive dflash")
-    return EngineRung("dflash", model, drafters)
+    if dflash is None:
+        return [*rungs, MissingRung("dflash", "the checkpoint has no dflash drafter")]
+    drafters = page_drafters(loaded, "dflash", dflash)
+    return [*rungs, _product_rung("dflash", model, drafters)]
 
 
 def _batching_rung(model: BenchModel, options: BenchOptions) -> Rung:
     name = f"batch-{options.sequences_at_once}"
     if options.sequences_at_once == 1:
         return MissingRung(name, "one sequence at a time was asked for")
-    drafters = None if model.loaded is None else page_drafters(model.loaded, "auto", alone=True)
-    return EngineRung(name, model, drafters, num_slots=options.sequences_at_once)
+    drafters = None
+    if model.loaded is not None:
+        dflash = dflash_maker(model.loaded)
+        drafters = page_drafters(model.loaded, "auto", dflash, side_by_side=True)
+    return _product_rung(name, model, drafters, options.sequences_at_once)
 
 
 def _transformers_rung(model: BenchModel) -> Rung:

@@ -51,10 +51,9 @@ class Measuring:
         self._written: dict[str, tuple[PageOutput, ...]] = {}
         self.measured = [Measured(rung) for rung in rungs]
 
-    @property
-    def texts(self) -> tuple[PageOutput, ...]:
-        """What the first rung wrote."""
-        return self._written[REFERENCE]
+    def texts(self, arithmetic: str) -> tuple[PageOutput, ...]:
+        """What an arithmetic wrote first, or the reference where that has not run."""
+        return self._written.get(arithmetic, self._written[REFERENCE])
 
     def run(self, num_rounds: int) -> None:
         """Warms up, then measures every rung once a round.

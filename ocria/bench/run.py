@@ -9,6 +9,7 @@ from ocria.bench.machine import describe
 from ocria.bench.measuring import Measured, Measuring, Notify, figures_of
 from ocria.bench.options import BenchOptions
 from ocria.bench.page_set import find_inputs, read_page_set
+from ocria.bench.reference_path import has_fused_path, reference_path
 from ocria.bench.report import BenchReport
 from ocria.bench.shapes import (
     GRID,
@@ -19,7 +20,7 @@ from ocria.bench.shapes import (
     shape_config,
 )
 from ocria.bench.stages import decode_stage, stage_figures, time_vision
-from ocria.bench.traffic import Counter
+from ocria.bench.traffic import Counter, stored_weight_bytes
 from ocria.models.base import Target
 from ocria.models.device import dtype_of, resolve_device
 from ocria.models.qwen3_5.config import Qwen35Config
@@ -48,7 +49,7 @@ def bench(options: BenchOptions, notify: Notify = lambda line: None) -> BenchRep
     model = open_bench_model(options, device)
     ceilings = measure_ceilings(device, model.target.dtype)
     measuring: Measuring
-    rungs = build_ladder(model, options, lambda: measuring.texts)
+    rungs = build_ladder(model, options, lambda arithmetic: measuring.texts(arithmetic))
     measuring = Measuring(model, rungs, notify)
     notify("vision")
     vision_s = time_vision(model, 1 if options.quick else min(3, options.num_rounds))
@@ -83,10 +84,16 @@ def open_bench_model(options: BenchOptions, device: torch.device) -> BenchModel:
 def _real(options: BenchOptions, device: torch.device) -> BenchModel:
     inputs = find_inputs(options.inputs)
     loaded = load(find_checkpoint(options.model), device=device)
+    config = Qwen35Config.from_folder(loaded.folder)
+    counter = _counter(loaded.target, config)
+    # Fused kernels read weights as they are stored; the reference path keeps them in its dtype.
+    stored = stored_weight_bytes(loaded.folder, config)
     return BenchModel(
-        target=loaded.target,
+        target=reference_path(loaded.target),
+        product=loaded.target,
+        product_bytes=stored if has_fused_path(loaded.target) else counter.weight_bytes(),
         loaded=loaded,
-        counter=_counter(loaded.target, Qwen35Config.from_folder(loaded.folder)),
+        counter=counter,
         page_set=read_page_set(inputs, loaded, first_only=options.quick),
         max_tokens=options.tokens_a_page,
         stop_ids=loaded.tokens.stop_ids,
@@ -97,11 +104,14 @@ def _real(options: BenchOptions, device: torch.device) -> BenchModel:
 def _random(options: BenchOptions, device: torch.device) -> BenchModel:
     config = shape_config(options.shape)
     target = random_target(config, device, dtype_of(device))
+    counter = _counter(target, config)
     pages, grid = (1, QUICK_GRID) if options.quick else (NUM_PAGES, GRID)
     return BenchModel(
-        target=target,
+        target=reference_path(target),
+        product=target,
+        product_bytes=counter.weight_bytes(),
         loaded=None,
-        counter=_counter(target, config),
+        counter=counter,
         page_set=made_up_pages(config, num_pages=pages, grid=grid),
         max_tokens=options.tokens_a_page,
         stop_ids=frozenset(),

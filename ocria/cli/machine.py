@@ -42,7 +42,7 @@ def examine(*, device: str, model: str) -> Iterator[Finding]:
     if chosen.fault is None:
         yield Finding(subject="kernels", text=_kernels(device))
     yield _caught("model", lambda: _model(model))
-    yield _caught("drafter", lambda: _drafter(model))
+    yield _caught("drafter", lambda: _drafter(model, device))
 
 
 def _caught(subject: str, find: Callable[[], str]) -> Finding:
@@ -108,17 +108,29 @@ def _kernels(device: str) -> str:
     return ", ".join(chosen)
 
 
-def _drafter(model: str) -> str:
+def _drafter(model: str, device: str) -> str:
     from ocria.models.drafter import DrafterConfig, find_drafter
     from ocria.models.qwen3_5.config import read_config
     from ocria.models.registry import find_checkpoint
 
+    if not _is_drafted(device):
+        return "auto: none on CUDA, where rows still round by the window around them (docs/log.md)"
     chosen = "auto, step by step: text-layer, ngram"
     folder = find_drafter(find_checkpoint(model))
     if folder is None:
         return f"{chosen}; no dflash weights"
     config = DrafterConfig.from_mapping(read_config(folder))
     return f"{chosen}, dflash {config.generation} with blocks of {config.block_size}"
+
+
+def _is_drafted(device: str) -> bool:
+    """Whether `auto` drafts on this device; a device that cannot be used is said elsewhere."""
+    from ocria.models.device import resolve_device
+
+    try:
+        return resolve_device(device).type == "cpu"
+    except OcriaError:
+        return True
 
 
 def _model(name: str) -> str:

@@ -1,6 +1,7 @@
 """A tiny random checkpoint that reads anything, and two small documents."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers
 
-from ocria.bench import BenchOptions
+from ocria.bench import BenchOptions, BenchReport, bench
 from ocria.bench.bench_model import BenchModel
 from ocria.bench.run import open_bench_model
 from ocria.models.qwen3_5.config import Qwen35Config
@@ -118,7 +119,7 @@ def drawn(text: str) -> Image.Image:
     return image
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def options(checkpoint: Path, documents: tuple[Path, ...]) -> BenchOptions:
     return BenchOptions(
         inputs=documents,
@@ -135,8 +136,16 @@ def model(options: BenchOptions) -> BenchModel:
     return open_bench_model(options, torch.device("cpu"))
 
 
-@pytest.fixture(autouse=True)
-def small_ceilings(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def small_ceilings() -> Iterator[None]:
     """Copies and products that take no time."""
-    monkeypatch.setattr("ocria.bench.ceilings._COPY_BYTES", {"cpu": 1 << 20})
-    monkeypatch.setattr("ocria.bench.ceilings._PRODUCT_SIDE", {"cpu": 64})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ocria.bench.ceilings._COPY_BYTES", {"cpu": 1 << 20})
+        patch.setattr("ocria.bench.ceilings._PRODUCT_SIDE", {"cpu": 64})
+        yield
+
+
+@pytest.fixture(scope="session")
+def report(options: BenchOptions, small_ceilings: None) -> BenchReport:
+    """A run of the whole ladder."""
+    return bench(options)

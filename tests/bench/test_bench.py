@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ocria.bench import BenchOptions, bench
+from ocria.bench import BenchOptions, BenchReport, bench
 from ocria.bench.figures import RungFigures
 from ocria.errors import InputError, UsageError
 
@@ -19,8 +19,7 @@ def figures(rungs: tuple[RungFigures, ...], name: str) -> RungFigures:
     return next(rung for rung in rungs if rung.name == name)
 
 
-def test_every_rung_is_equal_and_has_a_speed(options: BenchOptions) -> None:
-    report = bench(options)
+def test_every_rung_is_equal_and_has_a_speed(report: BenchReport) -> None:
     assert [rung.name for rung in report.rungs] == CPU_RUNGS
     assert figures(report.rungs, "dflash").status == "unavailable"
     for rung in report.rungs:
@@ -40,8 +39,7 @@ def test_every_rung_is_equal_and_has_a_speed(options: BenchOptions) -> None:
     assert plain.step_ms is not None and plain.step_ms.n == 2 * 3 * (MAX_TOKENS - 1)
 
 
-def test_pages_stages_and_what_is_left_out(options: BenchOptions) -> None:
-    report = bench(options)
+def test_pages_stages_and_what_is_left_out(report: BenchReport) -> None:
     assert report.pages == ("a.tif page 1", "a.tif page 3", "b.png page 1")
     assert report.skipped == (("a.tif page 2", "blank"),)
     names = [stage.name for stage in report.stages]
@@ -55,9 +53,8 @@ def test_quick_takes_the_first_pages(options: BenchOptions) -> None:
     assert [rung.name for rung in report.rungs] == ["plain", "auto"]
 
 
-def test_batching_computes_several_sequences_in_a_pass(options: BenchOptions) -> None:
-    report = bench(replace(options, rungs=("batch-2",)))
-    plain, batched = report.rungs
+def test_batching_computes_several_sequences_in_a_pass(report: BenchReport) -> None:
+    plain, batched = report.rungs[0], figures(report.rungs, "batch-2")
     assert plain.rows_per_step == 1.0
     assert batched.rows_per_step is not None and batched.rows_per_step > 1.2
     assert plain.step_bytes is not None and batched.step_bytes is not None
@@ -65,8 +62,8 @@ def test_batching_computes_several_sequences_in_a_pass(options: BenchOptions) ->
     assert batched.step_bytes.state > 1.2 * plain.step_bytes.state
 
 
-def test_the_json_line(options: BenchOptions) -> None:
-    line = bench(replace(options, rungs=("ngram",), rounds=1)).as_json_line()
+def test_the_json_line(report: BenchReport) -> None:
+    line = report.as_json_line()
     assert "\n" not in line
     content = json.loads(line)
     assert content["schema"] == "ocria.bench/1"

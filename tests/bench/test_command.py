@@ -55,6 +55,7 @@ def test_quiet_says_only_the_tables(command: list[str], capfd: Capture) -> None:
     assert "round 1" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_transformers_is_judged_by_the_reference(command: list[str], capfd: Capture) -> None:
     pytest.importorskip("transformers")
     assert main([*command, "--rung", "transformers", "--transformers"]) == 0

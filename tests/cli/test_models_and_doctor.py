@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from ocria.cli import main
+from ocria.cli.machine import _drafter
 from ocria.weights import Manifest, write_manifest
 from ocria.weights.manifest import digest_files
 
@@ -78,6 +79,15 @@ def test_doctor_says_what_would_be_used(checkpoint: Path, capfd: Capture) -> Non
     assert found["device"].startswith("cpu with ") and found["faults"] == []
     assert "verified" in found["model"] and "gated_delta: " in found["kernels"]
     assert found["torch"] == torch.__version__
+
+
+def test_doctor_says_that_nothing_is_drafted_on_cuda(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ocria.models.device.resolve_device", lambda name: torch.device("cuda:0"))
+    assert _drafter("ocria-nano", "auto").startswith("auto: none on CUDA")
+    monkeypatch.setattr("ocria.models.device.resolve_device", lambda name: torch.device("cpu"))
+    assert _drafter("ocria-nano", "auto").startswith("auto, step by step")
 
 
 def test_doctor_names_every_fault(checkpoint: Path, capfd: Capture) -> None:
