@@ -5,9 +5,14 @@ import os
 import torch
 from torch import Tensor
 
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-"""Kernels run in Triton's interpreter on the CPU. Its bfloat16 arithmetic is wrong (it is kept as
-uint16), so kernels widen to float32 there, in a branch that a compiled kernel does not have."""
+
+def is_interpreted() -> bool:
+    """Whether kernels run in Triton's interpreter on the CPU.
+
+    Its bfloat16 arithmetic is wrong (it is kept as uint16), so kernels widen to float32 there, in a
+    branch that a compiled kernel does not have.
+    """
+    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def takes_triton(x: Tensor) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 from ocria.kernels import sequence_table as table_columns
 from ocria.kernels.sequence_table import NUM_COLUMNS, SequenceTable
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import INTERPRETED
+from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
 from .window import AttentionWeights, RotaryTable
@@ -190,19 +190,19 @@ def attention_pass(
         table.rows_BF, qkv_ME, rotary.cos, rotary.sin, weights.q_gain_D, weights.k_gain_D, q_MHD,
         layer, qkv_ME.stride(0), *strides, weights.eps,
         NUM_HEADS=heads, NUM_KV_HEADS=kv, D=width, HALF=rotary.cos.shape[1],
-        COLUMNS=NUM_COLUMNS, WIDE=INTERPRETED, num_warps=1,
+        COLUMNS=NUM_COLUMNS, WIDE=is_interpreted(), num_warps=1,
     )  # fmt: skip
     partial_kernel[(cells, kv, num_blocks)](
         table.rows_BF, q_MHD, tops, sums, weighted, layer, *strides, num_tiles, width**-0.5,
         NUM_HEADS=heads, GROUP=group, FILLED=filled, D=width, KEY_BLOCK=key_block,
-        KEY_TILE=min(KEY_TILE, key_block), TILE=ROW_TILE, COLUMNS=NUM_COLUMNS, WIDE=INTERPRETED,
-        num_warps=4, num_stages=2,
+        KEY_TILE=min(KEY_TILE, key_block), TILE=ROW_TILE, COLUMNS=NUM_COLUMNS,
+        WIDE=is_interpreted(), num_warps=4, num_stages=2,
     )  # fmt: skip
     join_kernel[(table.num_sequences, table.max_rows, heads)](
         table.rows_BF, qkv_ME, tops, sums, weighted, out_ME, qkv_ME.stride(0), num_tiles,
         num_blocks,
         NUM_HEADS=heads, GROUP=group, FILLED=filled, D=width, KEY_BLOCK=key_block, TILE=ROW_TILE,
-        COLUMNS=NUM_COLUMNS, WIDE=INTERPRETED, num_warps=1,
+        COLUMNS=NUM_COLUMNS, WIDE=is_interpreted(), num_warps=1,
     )  # fmt: skip
     return out_ME
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from ocria.kernels import sequence_table as table_columns
 from ocria.kernels.sequence_table import BLOCK, NUM_COLUMNS, RING, SequenceTable
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import INTERPRETED
+from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
 from .window import DeltaWeights
@@ -330,7 +330,7 @@ def _launch(
         MODE=mode, NUM_KEY_HEADS=weights.num_key_heads, NUM_VALUE_HEADS=weights.num_value_heads,
         K=weights.key_dim, W=weights.value_dim, BLOCK_W=block_w,
         NUM_TAPS=weights.taps_XT.shape[1], NUM_CHANNELS=weights.channels,
-        COLUMNS=NUM_COLUMNS, C=BLOCK, WIDE=INTERPRETED,
+        COLUMNS=NUM_COLUMNS, C=BLOCK, WIDE=is_interpreted(),
         num_warps=_WARPS, num_stages=1, **_EXACT,
     )  # fmt: skip
 

@@ -7,7 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import INTERPRETED
+from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
 
@@ -30,7 +30,7 @@ def gated_norm(x_MV: Tensor, z_MV: Tensor, gain_W: Tensor, eps: float) -> Tensor
     assert x_MV.is_contiguous() and z_MV.stride(1) == 1, "rows lie in one piece"
     gated_norm_kernel[(x_MV.shape[0], x_MV.shape[1] // width)](
         x_MV, z_MV, gain_W, y_MV, x_MV.stride(0), z_MV.stride(0), eps,
-        W=width, WIDE=INTERPRETED, num_warps=1,
+        W=width, WIDE=is_interpreted(), num_warps=1,
     )  # fmt: skip
     return y_MV
 

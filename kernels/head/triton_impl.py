@@ -14,7 +14,7 @@ from ocria.kernels.small_gemm import Norm, PackedWeight
 from ocria.kernels.small_gemm.layout import choose_tiling
 from ocria.kernels.small_gemm.triton_impl import FORMAT_CODES, ROW_TILE, accumulate
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import INTERPRETED
+from ocria.kernels.triton_mode import is_interpreted
 
 from .reference import BestTokens
 
@@ -96,7 +96,7 @@ def best_tokens(
         forbidden_V, tops, ids, sums,
         num_rows, weight.num_out, weight.num_in, x_MD.stride(0), norm.eps if norm else 0.0,
         FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, BLOCK_N=tiling.block_n,
-        BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps, TILE=ROW_TILE, WIDE=INTERPRETED,
+        BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps, TILE=ROW_TILE, WIDE=is_interpreted(),
         num_warps=tiling.num_warps, num_stages=tiling.num_stages,
     )  # fmt: skip
     best_kernel[(num_rows,)](tops, ids, sums, token_M, logprob_M, bands, LANES=_LANES, num_warps=4)

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import INTERPRETED
+from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import e4m3, power_of_two, rounded, scaled_e2m1
 
 from .layout import Format, PackedWeight, choose_tiling
@@ -229,7 +229,7 @@ def small_gemm(
         num_rows, weight.num_out, weight.num_in, x_MK.stride(0), norm.eps if norm else 0.0,
         FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, EPILOGUE=epilogue,
         BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps,
-        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=INTERPRETED,
+        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=is_interpreted(),
         num_warps=tiling.num_warps, num_stages=tiling.num_stages,
     )  # fmt: skip
     return y_MN
