@@ -22,6 +22,7 @@ from ocria.batch.messages import (
     Refused,
     journal_header,
 )
+from ocria.batch.thumbnail import Selection, thumbnail
 from ocria.document import Generator, Page
 from ocria.errors import InputError, OcriaError, PageErrorCode, PasswordError
 from ocria.options import ParseOptions
@@ -77,7 +78,8 @@ class _Reading(NamedTuple):
     """A page in the model."""
 
     key: int
-    deadline_s: float | None
+    job: "PageJob"
+    begun_s: float
 
 
 _Item = _Ready | Opened | Refused | BaseException
@@ -107,6 +109,7 @@ class Lane:
         self._ready: queue.Queue[_Item] = queue.Queue(max(_READY_AHEAD, jobs))
         self._reading: dict[int, _Reading] = {}
         self._num_left: dict[int, int] = {}
+        self._selection = Selection()
         self._is_stopping = threading.Event()
         self._feeders = [
             threading.Thread(target=self._feed, name=f"feeder-{n}", daemon=True)
@@ -132,7 +135,7 @@ class Lane:
         if self._reader.num_pages:
             for key, page in self._reader.step():
                 reading = self._reading.pop(key)
-                messages += [PageRead(reading.key, page), *self._count_down(reading.key)]
+                messages += [self._page_read(reading, page), *self._count_down(reading.key)]
         return messages
 
     def close(self) -> None:
@@ -161,10 +164,8 @@ class Lane:
         if isinstance(item, BaseException):
             raise item
         if isinstance(item, _Ready):
-            deadline_s = None if self._timeout_s is None else time.monotonic() + self._timeout_s
-            self._reading[self._reader.submit(item.job, item.begun)] = _Reading(
-                item.key, deadline_s
-            )
+            key = self._reader.submit(item.job, item.begun)
+            self._reading[key] = _Reading(item.key, item.job, time.monotonic())
             return
         yield item
         if isinstance(item, Refused):
@@ -172,6 +173,12 @@ class Lane:
         else:
             self._num_left[item.key] = 1 + (0 if item.is_split else len(item.left))
             yield from self._count_down(item.key)
+
+    def _page_read(self, reading: _Reading, page: Page) -> PageRead:
+        seconds, picture = time.monotonic() - reading.begun_s, None
+        if self._selection.wants(page, seconds) and isinstance(reading.job.picture, PageImage):
+            picture = thumbnail(reading.job.picture.rgb)
+        return PageRead(reading.key, page, seconds, picture)
 
     def _count_down(self, key: int) -> Iterator[Message]:
         self._num_left[key] -= 1
@@ -183,9 +190,9 @@ class Lane:
     def _cancel_late(self) -> None:
         if self._timeout_s is None:
             return
-        now_s = time.monotonic()
+        begun_before_s = time.monotonic() - self._timeout_s
         for key, reading in self._reading.items():
-            if reading.deadline_s is not None and reading.deadline_s < now_s:
+            if reading.begun_s < begun_before_s:
                 message = f"not read after {self._timeout_s:g} s; give it more with --timeout"
                 self._reader.cancel(key, "timeout", message)
 

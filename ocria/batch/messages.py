@@ -54,10 +54,19 @@ class Opened(NamedTuple):
 
 
 class PageRead(NamedTuple):
-    """One page is done, well or badly."""
+    """One page is done, well or badly.
+
+    Attributes:
+        key: of the assignment.
+        page: as it was read.
+        seconds: in the model.
+        picture: a small JPEG of a page worth showing in the report.
+    """
 
     key: int
     page: Page
+    seconds: float
+    picture: bytes | None
 
 
 class Finished(NamedTuple):

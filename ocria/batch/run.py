@@ -26,7 +26,8 @@ from ocria.batch.messages import (
     journal_header,
 )
 from ocria.batch.options import BatchOptions
-from ocria.document import Generator, Page, Source
+from ocria.batch.report import Report
+from ocria.document import Generator, Source
 from ocria.errors import ExitCode
 
 SPLIT_PAGES = 32
@@ -69,6 +70,7 @@ class BatchRun:
         self, options: BatchOptions, lanes: Lanes, ledger: Ledger, listener: Listener
     ) -> None:
         self.figures = Figures()
+        self.report = Report()
         self._options = options
         self._lanes = lanes
         self._ledger = ledger
@@ -163,7 +165,7 @@ class BatchRun:
         elif isinstance(message, PageRead):
             assert document.journal is not None, "pages come after their document was opened"
             document.journal.add(message.page)
-            self._count(document, message.page)
+            self._count(document, message)
         else:
             self._settle(message, document)
             del self._documents[message.key]
@@ -183,11 +185,13 @@ class BatchRun:
                 document.num_assignments += 1
                 self._pieces.append(self._assignment(document, numbers=numbers))
 
-    def _count(self, document: _Document, page: Page) -> None:
+    def _count(self, document: _Document, read: PageRead) -> None:
+        name, page = str(document.found.path), read.page
+        self.report.add(name, page, read.seconds, read.picture)
         self.figures.pages[page.status] += 1
         self.figures.num_tokens += page.num_tokens
         self._is_failing |= page.status in ("failed", "truncated")
-        self._listener.page_read(str(document.found.path), page)
+        self._listener.page_read(name, page)
 
     def _settle(self, message: Finished | Refused, document: _Document) -> None:
         """Nothing more comes of an assignment; the last one of a document ends it."""

@@ -56,7 +56,11 @@ def run_batch(
         with closing(lanes), closing(Manifest(options.out_dir)) as manifest:
             ledger = Ledger(options, lanes.generator, manifest)
             run = BatchRun(options, lanes, ledger, listener)
-            run.run(documents)
+            try:
+                run.run(documents)
+            finally:
+                # Of a run that was stopped, too: it says what there was until then.
+                run.report.write(options.out_dir, run.figures, manifest.entries())
     return run.exit_code, run.figures
 
 

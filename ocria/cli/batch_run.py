@@ -3,7 +3,7 @@
 from ocria.batch import BatchOptions, Figures
 from ocria.cli.batch_progress import open_batch_progress
 from ocria.cli.interrupt import InterruptGate
-from ocria.console import ProgressMode, claim_stdout, counted, event_line, say
+from ocria.console import ProgressMode, claim_stdout, event_line, say
 from ocria.errors import ExitCode
 
 
@@ -61,6 +61,6 @@ def summary(figures: Figures, options: BatchOptions) -> str:
         ("pages kept", f"{figures.num_resumed_pages:,} from an earlier run"),
         ("tokens", f"{figures.num_tokens:,}, {figures.num_tokens / elapsed_s:,.0f} a second"),
         ("time", f"{elapsed_s:,.1f} s, {figures.num_pages / elapsed_s:,.2f} pages a second"),
-        ("results", f"{options.out_dir}, {counted(len(options.formats), 'format')}"),
+        ("results", f"{options.out_dir} (manifest.jsonl, report.html)"),
     ]
     return "\n".join(f"{name:<11} {value}" for name, value in rows)

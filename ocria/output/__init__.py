@@ -1,5 +1,6 @@
 """Model text to blocks, and pages to Markdown, JSON, JSON Lines and HTML."""
 
+from ocria.output.clean import clean_line
 from ocria.output.decoded import DecodedText, PageBlocks, PageGeometry, mean_probability
 from ocria.output.markdown import page_markdown
 from ocria.output.markup_style import MarkupName, MarkupStyle
@@ -14,6 +15,7 @@ __all__ = [
     "PageGeometry",
     "Writer",
     "build_page_blocks",
+    "clean_line",
     "mean_probability",
     "open_writer",
     "page_markdown",

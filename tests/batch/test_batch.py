@@ -328,6 +328,27 @@ def _lane(options: BatchOptions) -> Lane:
     return Lane(reader, options.parse, jobs=1, timeout_s=None)
 
 
+def test_the_report_shows_what_failed_and_what_was_slow(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "<b>wrong.pdf").write_bytes(b"%PDF-1.7 <script>")
+    clean = options_of(source, out_dir=source.parent / "clean")
+    go(clean)
+    digest = results(clean)["photo.png.md"].split()[-1].decode()
+    monkeypatch.setenv("STAND_IN_FAIL", digest)
+    options = options_of(source)
+    _, witness = go(options)
+    page = (options.out_dir / "report.html").read_text()
+    assert "&lt;b&gt;wrong.pdf" in page and "<script" not in page and "<b>" not in page
+    assert page.count('src="data:image/jpeg') >= 15
+    assert witness.figures.pages["failed"] == 1
+    assert "the stand-in was told to fail" in page
+    assert "http" not in page.replace("http-equiv", "")
+    # A run that only skips says what an earlier one has found.
+    go(options)
+    assert "&lt;b&gt;wrong.pdf" in (options.out_dir / "report.html").read_text()
+
+
 def test_nothing_to_do_is_an_error(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
