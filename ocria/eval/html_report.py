@@ -26,8 +26,9 @@ from ocria.eval.report import EvalReport, ScoredItem
 from ocria.eval.score import ItemScore, plain_truth_text
 from ocria.eval.tables import tables_in
 
-PICTURE_WIDTH_PX = 560
-PICTURE_DPI = 80
+PICTURE_WIDTH_PX = 900
+PICTURE_DPI = 110
+PICTURE_QUALITY = 30
 MAX_PICTURES = 4
 
 _STYLE = """
@@ -41,10 +42,12 @@ summary{cursor:pointer}summary b{font-variant-numeric:tabular-nums}
 .row{display:flex;gap:1rem;align-items:flex-start;overflow-x:auto}
 .row>div{flex:1 1 0;min-width:19rem;max-width:44rem;overflow-wrap:anywhere}
 img{max-width:100%;border:1px solid #ccc}
-del{background:#fdd;color:#900}ins{background:#dfd;color:#060;text-decoration:none}
+img:focus{position:fixed;inset:0;margin:auto;max-height:100vh;max-width:100vw;width:auto;
+z-index:9;box-shadow:0 0 0 100vmax #000a;cursor:zoom-out}img{cursor:zoom-in}
+del{background:#fdd;color:#900}ins{background:#fe9;color:#640;text-decoration:none}
 .fail{color:#900}.dim{color:#666}
 @media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}
-del{background:#511;color:#fbb}ins{background:#152;color:#bfb}}
+del{background:#511;color:#fbb}ins{background:#540;color:#fe9}}
 """
 
 
@@ -70,7 +73,8 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
         f"<title>ocria eval: {safe(report.dataset.name)}</title><style>{_STYLE}</style>"
         f"<h1>{safe(report.dataset.name)}</h1><p>{safe(engines)}. Pages at {report.dpi} dpi. "
         "<del>Missing</del> and <ins>added or misread</ins> words are marked in each reading, "
-        f"after normalisation. Formulas are compared as {safe(report.formulas_compared)}.</p>"
+        "after normalisation; a click on a page enlarges it. Formulas are compared as "
+        f"{safe(report.formulas_compared)}.</p>"
     )
     stream.write(_figures_html("Overall (machine-made truth left out)", report, None))
     stream.write(_suites_html(report))
@@ -218,7 +222,7 @@ def _pictures(item: Item) -> Iterator[str]:
             if isinstance(page, UnreadablePage):
                 yield f"<p class=fail>page {page.number}: {safe(page.reason)}</p>"
             else:
-                yield f'<img alt="page {page.number}" src="{_data_uri(page.image)}">'
+                yield (f'<img alt="page {page.number}" tabindex="0" src="{_data_uri(page.image)}">')
     except OcriaError as error:
         yield f"<p class=fail>{safe(str(error))}</p>"
 
@@ -227,5 +231,5 @@ def _data_uri(image: Image.Image) -> str:
     width = min(PICTURE_WIDTH_PX, image.width)
     small = image.convert("L").resize((width, max(1, image.height * width // image.width)))
     buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=55)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    small.save(buffer, "WEBP", quality=PICTURE_QUALITY)
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

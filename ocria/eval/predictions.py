@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
@@ -71,7 +71,8 @@ class EngineMark:
     """Who made a prediction and how; a kept one is used again only by its equal.
 
     `source_sha256` is of the file that was read ("" where it is not known): two data sets may
-    have files of one name.
+    have files of one name. `asked` are the pages that were to be read, "all" or a list; "" where
+    that was not written down.
     """
 
     engine: str
@@ -79,6 +80,12 @@ class EngineMark:
     dpi: int
     text_layer: bool = False
     source_sha256: str = ""
+    asked: str | list[int] = field(default="", compare=False)
+
+
+def asked_pages(pages: tuple[int, ...] | None) -> str | list[int]:
+    """Pages of an item as a mark has them."""
+    return "all" if pages is None else list(pages)
 
 
 def file_sha256(path: Path) -> str:
@@ -154,13 +161,31 @@ class PredictionStore:
 
         Raises PredictionError for a damaged file.
         """
+        _, pages = self._kept(name)
+        return tuple(takewhile(lambda page: page.status != FAILED, pages))
+
+    def finished(self, name: str) -> Prediction | None:
+        """The whole reading of what the mark asks for; None where any of it is still to read.
+
+        Raises PredictionError for a damaged file.
+        """
+        asked, pages = self._kept(name)
+        whole = pages and all(page.status != FAILED for page in pages)
+        if whole and asked == self.mark.asked and (self.folder / f"{name}.md").is_file():
+            return Prediction(pages=pages)
+        return None
+
+    def _kept(self, name: str) -> tuple[str | list[int], tuple[PagePrediction, ...]]:
+        """What an equal engine was asked for, and the pages that it read."""
         path = self._journal(name)
         if not path.is_file():
-            return ()
+            return "", ()
         row, pages = _read_journal(path)
-        if row != asdict(self.mark):
-            return ()
-        return tuple(takewhile(lambda page: page.status != FAILED, pages))
+        try:
+            mark = EngineMark(**row)
+        except TypeError:
+            return "", ()
+        return (mark.asked, pages) if mark == self.mark else ("", ())
 
     def keep(
         self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]

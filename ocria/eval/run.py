@@ -23,6 +23,7 @@ from ocria.eval.predictions import (
     Prediction,
     PredictionError,
     PredictionStore,
+    asked_pages,
     file_sha256,
     read_mark,
     read_prediction,
@@ -147,7 +148,7 @@ def _run_engine(
         if number % count != index:
             continue
         try:
-            own = replace(mark, source_sha256=file_sha256(item.path))
+            own = replace(mark, source_sha256=file_sha256(item.path), asked=asked_pages(item.pages))
             store = PredictionStore(options.work / engine.name, own)
             prediction = _predict(engine, store, item, options)
         except (PredictionError, OcriaError) as error:
@@ -173,8 +174,10 @@ def _absent(score: ItemScore) -> str:
 def _predict(
     engine: Engine, store: PredictionStore, item: Item, options: EvalOptions
 ) -> Prediction:
-    """Kept pages, and those still to read."""
-    kept = () if options.rerun else _kept_pages(store, item)
+    """Kept pages, and those still to read; a document that was read in whole is not opened."""
+    whole, kept = (None, ()) if options.rerun else _kept_pages(store, item)
+    if whole is not None:
+        return whole
     done = frozenset(page.number for page in kept)
     waiting = list(page_images(item.path, item.pages, dpi=options.dpi, done=done))
     if kept and not waiting:
@@ -189,14 +192,16 @@ def _predict(
     return store.keep(item.name, kept, _timed(engine, pictures, item.lang, options.num_threads))
 
 
-def _kept_pages(store: PredictionStore, item: Item) -> tuple[PagePrediction, ...]:
-    """Pages of the item that were read before; none where what was kept cannot be used."""
+def _kept_pages(
+    store: PredictionStore, item: Item
+) -> tuple[Prediction | None, tuple[PagePrediction, ...]]:
+    """The whole reading of the item or the pages that there are; none of what cannot be used."""
     try:
-        kept = store.kept_pages(item.name)
+        whole, kept = store.finished(item.name), store.kept_pages(item.name)
     except PredictionError as error:
         _log.warning("%s: kept reading not used, read again: %s", item.name, error)
-        return ()
-    return tuple(page for page in kept if item.pages is None or page.number in item.pages)
+        return None, ()
+    return whole, tuple(p for p in kept if item.pages is None or p.number in item.pages)
 
 
 def _timed(

@@ -170,6 +170,40 @@ def test_pages_outside_the_file_are_named(
     assert report.exit_code is ExitCode.PARTIAL
 
 
+def test_a_document_that_was_read_in_whole_is_not_opened_again(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(Echo())
+    first = evaluate(options(dataset)).as_json_line()
+
+    def refuse(path: Path, pages: object, **_: object) -> Iterator[PageImage]:
+        raise AssertionError(f"{path.name} was opened")
+
+    monkeypatch.setattr(run, "page_images", refuse)
+    assert evaluate(options(dataset)).as_json_line() == first
+
+
+def test_more_pages_of_a_file_are_looked_for(dataset: Path) -> None:
+    index = dataset / "index.jsonl"
+    rows = [json.loads(line) for line in index.read_text().splitlines()]
+    index.write_text("\n".join(json.dumps({**row, "pages": "1"}) for row in rows))
+    use(Echo())
+    evaluate(options(dataset))
+    for journal in (dataset.parent / "work/echo").rglob("*.pages.jsonl"):
+        assert json.loads(journal.read_text().partition("\n")[0])["asked"] == [1]
+    opened: list[str] = []
+    index.write_text("\n".join(map(json.dumps, rows)))
+
+    def watch(path: Path, pages: object, **_: object) -> Iterator[PageImage]:
+        opened.append(path.name)
+        return iter(())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "page_images", watch)
+        evaluate(options(dataset))
+    assert len(opened) == 4
+
+
 def test_a_page_that_failed_is_tried_again(dataset: Path) -> None:
     use(Echo(fails_on=20))
     evaluate(options(dataset))
@@ -290,7 +324,7 @@ def test_the_page_is_self_contained_and_escapes_text(dataset: Path, tmp_path: Pa
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "<del>" in page and "<ins>" in page
-    assert page.count("data:image/jpeg;base64,") == 4
+    assert page.count("data:image/webp;base64,") == 4
     assert not re.search(r'(?:src|href)="(?!data:)', page)
 
 
