@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from ocria.errors import UsageError
 
-DrafterName = Literal["auto", "none", "ngram", "text-layer", "dflash"]
+DrafterName = Literal["auto", "none", "ngram", "text-layer", "dflash", "mtp"]
 Precision = Literal["auto", "bf16", "mixed"]
 Furniture = Literal["drop", "keep"]
 OutputFormat = Literal["md", "json", "jsonl", "html"]
@@ -25,7 +25,8 @@ class ParseOptions:
         device: `auto`, `cpu`, `cuda` or `cuda:N`.
         precision: of the weights; `auto` takes them as they are stored.
         drafter: source of speculative proposals; never changes the result.
-        drafter_model: folder of a DFlash drafter; None takes the one in the model's own folder.
+        drafter_model: folder or hub id of a DFlash drafter; None takes the one in the model's own
+            folder.
         max_tokens: limit for each page; reaching it gives status `truncated`.
         dpi: None rasterises straight to the size the model wants.
         password: for encrypted documents.

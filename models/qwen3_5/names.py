@@ -15,6 +15,7 @@ _PREFIXES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), ours)
     for pattern, ours in (
         (r"model\.(?=visual\.|language_model\.)", "model."),
+        (r"(?:language_model\.)?(?:model\.)?mtp\.", "mtp."),
         (r"language_model\.model\.", "model.language_model."),
         (r"language_model\.lm_head\.", "lm_head."),
         (r"vision_tower\.", "model.visual."),

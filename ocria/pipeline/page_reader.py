@@ -31,9 +31,10 @@ from ocria.models.registry import (
 from ocria.models.special_tokens import SpecialTokens
 from ocria.options import DrafterName, ParseOptions
 from ocria.pipeline.admission import admit, memory_need
-from ocria.pipeline.dflash import dflash_maker
+from ocria.pipeline.dflash import dflash_maker, drafter_folder
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
+from ocria.pipeline.mtp import brings_mtp, mtp_maker
 from ocria.pipeline.page_job import PageJob, ReadingRules
 from ocria.rasterize import PageFailed, PageImage
 from ocria.version import __version__
@@ -77,6 +78,8 @@ class PageReader:
         )
         wants_dflash = self._asked in ("auto", "dflash")
         self._dflash = dflash_maker(model, options.drafter_model) if wants_dflash else None
+        wants_mtp = self._asked == "mtp" or (self._asked == "auto" and self._dflash is None)
+        self._mtp = mtp_maker(model, needed=self._asked == "mtp") if wants_mtp else None
         self._jobs: dict[int, tuple[int, PageJob]] = {}
         self._done: list[tuple[int, Page]] = []
         self._next_key = 0
@@ -93,7 +96,9 @@ class PageReader:
 
     def new_drafting(self) -> Drafting:
         """What makes and teaches the drafters of one document."""
-        return Drafting(self._asked, self.model.tokenizer, self._rules.markup, self._dflash)
+        return Drafting(
+            self._asked, self.model.tokenizer, self._rules.markup, self._dflash, self._mtp
+        )
 
     @property
     def _asked(self) -> DrafterName:
@@ -192,12 +197,17 @@ def load_page_reader(options: ParseOptions, *, most_pages: int = 1) -> PageReade
         DeviceError: the device cannot be used, or has too little memory.
     """
     folder = find_checkpoint(options.model)
-    named = None if options.drafter_model is None else Path(options.drafter_model)
+    named = drafter_folder(options.drafter_model)
     if find_drafter(folder, named) is None and options.drafter == "dflash":
         raise WeightsError(
             f"the model {folder.name} has no dflash drafter",
             hint="name a drafter's folder with `--drafter-model`, or leave `--drafter` out: "
             "`auto` takes the best drafter there is",
+        )
+    if options.drafter == "mtp" and not brings_mtp(folder):
+        raise WeightsError(
+            f"the model {folder.name} has no MTP head",
+            hint="leave `--drafter` out: `auto` takes the best drafter there is",
         )
     return PageReader(_load(folder, options), options, most_pages=most_pages)
 

@@ -23,12 +23,15 @@ NOTICE = 25
 """Level of messages that a person sees without `-v`; `ocria.console.logs` words them."""
 DEADLINE_S = 4.0
 """Longest wait for the hub's first answer. Resolving a name alone can hang for longer."""
-NEEDED = (
+Needed = tuple[tuple[str, ...], ...]
+NEEDED: Needed = (
     ("config.json",),
     ("tokenizer.json",),
     ("preprocessor_config.json", "processor_config.json"),
 )
 """Files beside the weights; one name of each line must be there."""
+DRAFTER_FILES: Needed = (("config.json",),)
+"""The same of a drafter, which has no tokenizer of its own."""
 
 _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+?)(?:@(?P<revision>[\w./-]+))?")
 _WANTED = re.compile(r"[^/]+\.(?:json|safetensors|jinja)|instruction\.txt")
@@ -69,13 +72,13 @@ def cache_folder() -> Path:
     return Path(home).expanduser() / "hub"
 
 
-def cached_snapshot(hub_id: HubId) -> Path | None:
+def cached_snapshot(hub_id: HubId, needed: Needed = NEEDED) -> Path | None:
     """The folder of a checkpoint that lies in the cache whole, or None."""
     folder = _repo_folder(hub_id)
     reference = folder / "refs" / hub_id.revision
     commit = reference.read_text().strip() if reference.is_file() else hub_id.revision
     snapshot = folder / "snapshots" / commit
-    return snapshot if snapshot.is_dir() and not missing_files(snapshot) else None
+    return snapshot if snapshot.is_dir() and not missing_files(snapshot, needed) else None
 
 
 def name_of(folder: Path) -> str:
@@ -86,11 +89,11 @@ def name_of(folder: Path) -> str:
     return folder.resolve().name
 
 
-def missing_files(folder: Path) -> tuple[str, ...]:
+def missing_files(folder: Path, needed: Needed = NEEDED) -> tuple[str, ...]:
     """What a checkpoint folder lacks, as names; empty for a whole one."""
     lacking = [
         " or ".join(names)
-        for names in NEEDED
+        for names in needed
         if not any((folder / name).is_file() for name in names)
     ]
     try:
@@ -101,14 +104,18 @@ def missing_files(folder: Path) -> tuple[str, ...]:
     return tuple(lacking)
 
 
-def fetch(hub_id: HubId) -> Path:
+def fetch(hub_id: HubId, needed: Needed = NEEDED) -> Path:
     """The folder of a checkpoint, from the cache or else from the hub.
+
+    Args:
+        hub_id: which.
+        needed: files that it must hold beside its weights.
 
     Raises:
         WeightsError: it is in neither, or the hub cannot be reached; within `DEADLINE_S` and the
             time that the library takes to import.
     """
-    found = cached_snapshot(hub_id)
+    found = cached_snapshot(hub_id, needed)
     if found is not None:
         return found
     library = _import_library(hub_id)
@@ -120,7 +127,7 @@ def fetch(hub_id: HubId) -> Path:
         _fetch_file(library, hub_id, commit, file, arrived)
     _remember(hub_id, commit)
     snapshot = _repo_folder(hub_id) / "snapshots" / commit
-    lacking = missing_files(snapshot)
+    lacking = missing_files(snapshot, needed)
     if lacking:
         raise WeightsError(
             f"{hub_id.repo} on the hub is no checkpoint that can be used: it lacks "

@@ -12,11 +12,16 @@ import pytest
 import torch
 from PIL import Image, ImageDraw
 
+from ocria.engine import Engine, EngineConfig, Request
+from ocria.engine.speculative import MtpDrafter
 from ocria.engine.state import StatePool
+from ocria.errors import WeightsError
 from ocria.models.base import ImagePatches, Window
 from ocria.models.presets import preset_named
 from ocria.models.registry import LoadedModel, load, open_checkpoint
-from ocria.pipeline.page_reader import image_settings
+from ocria.options import ParseOptions
+from ocria.pipeline.mtp import brings_mtp, mtp_maker
+from ocria.pipeline.page_reader import image_settings, load_page_reader
 
 from .conftest import FolderOf
 from .random_checkpoint import RECIPES, Recipe, mtp_shapes, shrunk
@@ -167,6 +172,37 @@ def test_mixed_has_the_formats_that_quantising_stores(folder_of: FolderOf, tmp_p
             stored.source.read(name, torch.float32),
         )
         assert float((ours - theirs).norm() / theirs.norm()) < (0.15 if schemes[0] else 1e-9), name
+
+
+@pytest.mark.parametrize("recipe", [r for r in RECIPES if r.with_mtp], ids=lambda r: r.name)
+def test_pages_with_the_folder_s_own_mtp_head_are_those_without(
+    recipe: Recipe, folder_of: FolderOf
+) -> None:
+    model = loaded(folder_of(recipe))
+    make = mtp_maker(model, needed=True)
+    assert make is not None and brings_mtp(folder_of(recipe))
+    # Few tokens to choose from, so that chance alone accepts some proposals.
+    forbidden = frozenset(range(320)) - frozenset(range(60, 64))
+    config = EngineConfig(stop_ids=frozenset(), forbidden_ids=forbidden, max_positions=1024)
+    image = ImagePatches(torch.randn(48, 768, generator=torch.Generator().manual_seed(1)), 6, 8)
+    results = []
+    for drafter in (None, make()):
+        if isinstance(drafter, MtpDrafter):
+            drafter = MtpDrafter(drafter._head, drafter._host, forbidden_ids=forbidden)
+        request = Request(
+            prompt=model.tokens.prompt.fill(3, 4), image=image, max_tokens=90, drafter=drafter
+        )
+        results.append(Engine(model.target, config).run(request))
+    plain, drafted = results
+    assert drafted.token_ids == plain.token_ids and drafted.logprobs == plain.logprobs
+    assert drafted.steps < plain.steps
+
+
+def test_folders_without_a_head_draft_without_it(folder_of: FolderOf) -> None:
+    folder = folder_of(RECIPES[0])
+    assert not brings_mtp(folder) and mtp_maker(loaded(folder)) is None
+    with pytest.raises(WeightsError, match="has no MTP head"):
+        load_page_reader(ParseOptions(model=str(folder), drafter="mtp", device="cpu"))
 
 
 def test_names_lead_to_a_snapshot_of_the_hub_s_cache(

@@ -200,6 +200,19 @@ def test_refused_connections_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -
         hub.fetch(ID)
 
 
+def test_a_drafter_needs_no_tokenizer(server: HubServer, files: Path) -> None:
+    from ocria.pipeline.dflash import drafter_folder
+
+    (files / "tokenizer.json").unlink()
+    (files / "preprocessor_config.json").unlink()
+    folder = drafter_folder(REPO)
+    assert folder is not None and (folder / "model.safetensors").is_file()
+    assert drafter_folder(str(files)) == files and drafter_folder(None) is None
+    assert hub.cached_snapshot(ID) is None
+    with pytest.raises(WeightsError, match=r"it lacks tokenizer\.json"):
+        hub.fetch(ID)
+
+
 def test_a_half_fetched_folder_lacks_its_shards(files: Path) -> None:
     (files / "model.safetensors").unlink()
     (files / "config.json").unlink()

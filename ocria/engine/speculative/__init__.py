@@ -3,6 +3,7 @@
 from ocria.engine.speculative.auto import AutoDrafter, Source
 from ocria.engine.speculative.dflash import DFlashDrafter
 from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
+from ocria.engine.speculative.mtp import MtpDrafter
 from ocria.engine.speculative.ngram import NgramDrafter, Past
 from ocria.engine.speculative.pass_cost import PassCost
 from ocria.engine.speculative.sampling import Sampling
@@ -14,6 +15,7 @@ __all__ = [
     "Draft",
     "Drafter",
     "Judged",
+    "MtpDrafter",
     "NgramDrafter",
     "PassCost",
     "Past",
