@@ -12,7 +12,7 @@ from ocria.calibration.passages import Forcing, Passage
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.quantization import error_feedback, fp8
 
-TILE_ROWS = 16384
+TILE_ROWS = 4096
 
 
 def round_embedding(
@@ -32,11 +32,12 @@ def round_embedding(
     codes_VD = torch.empty(shape, dtype=torch.float8_e4m3fn)
     # transformers casts scales to the dtype of the run: bf16 ones survive that.
     scale_V1 = torch.empty(shape[0], 1, dtype=torch.bfloat16)
+    feedback = None if hessian_DD is None else error_feedback.Feedback(hessian_DD)
     start = 0
     for tile in tiles:
         packed = fp8.quantize(tile, scale_dtype=torch.bfloat16)
-        if hessian_DD is not None:
-            packed = error_feedback.round_fp8(tile, packed.scale_N1, hessian_DD)
+        if feedback is not None:
+            packed = error_feedback.round_fp8(tile, packed.scale_N1, feedback)
         rows = slice(start, start + tile.shape[0])
         codes_VD[rows], scale_V1[rows] = packed
         start += tile.shape[0]

@@ -166,9 +166,16 @@ class _Run:
             if not self.work.has(self._end_part(module)):
                 moments = hessian_DD if module == self.parent.head else None
                 num_rows, size = self.parent.shape(module)
-                packed = round_embedding(self.parent.tiles(module), (num_rows, size), moments)
+                tiles = self._counted_tiles(module)
+                packed = round_embedding(tiles, (num_rows, size), moments)
                 self._save(self._end_part(module), {module: packed}, [])
-        self.progress("rounding embedding", 1, 1)
+
+    def _counted_tiles(self, module: str) -> Iterator[Tensor]:
+        num_rows, done = self.parent.shape(module)[0], 0
+        for tile in self.parent.tiles(module):
+            yield tile
+            done += tile.shape[0]
+            self.progress(f"rounding rows of {module.rpartition('.')[2]}", done, num_rows)
 
     def _packed_end(self, module: str) -> PackedTensor:
         tensors = self.work.load(self._end_part(module))

@@ -34,46 +34,60 @@ def round_nvfp4(
         global_scale: float32 [1]; divides.
         hessian_KK: second moments of the inputs, float32 or float64; need not be of full rank.
     """
-    step_NK = (scale_NB.float() / global_scale).repeat_interleave(nvfp4.BLOCK, 1)
+    step_BN = (scale_NB.float() / global_scale).T.contiguous()
 
     def rounding(values_NC: Tensor, columns: Tensor) -> Tensor:
-        step_NC = step_NK[:, columns]
+        step_NC = step_BN[columns // nvfp4.BLOCK].T
         return nvfp4.round_scaled(values_NC / step_NC) * step_NC
 
     rounded_NK = feed_back(weight_NK, hessian_KK, rounding)
+    step_NK = step_BN.T.repeat_interleave(nvfp4.BLOCK, 1)
     codes_NK = nvfp4.encode(rounded_NK / step_NK)
     return nvfp4.NVFP4Tensor(nvfp4.pack(codes_NK), scale_NB, global_scale.float())
 
 
-def round_fp8(weight_NK: Tensor, scale_N1: Tensor, hessian_KK: Tensor) -> FP8Tensor:
+def round_fp8(weight_NK: Tensor, scale_N1: Tensor, hessian: "Tensor | Feedback") -> FP8Tensor:
     """FP8 codes with error feedback, for row scales already chosen."""
     scale = scale_N1.float()
 
     def codes(values_NC: Tensor) -> Tensor:
         return (values_NC / scale).clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
 
-    rounded_NK = feed_back(weight_NK, hessian_KK, lambda values, _: codes(values).float() * scale)
+    rounded_NK = feed_back(weight_NK, hessian, lambda values, _: codes(values).float() * scale)
     return FP8Tensor(codes(rounded_NK), scale_N1)
 
 
-def feed_back(weight_NK: Tensor, hessian_KK: Tensor, rounding: Rounding) -> Tensor:
+class Feedback:
+    """How errors of one input are made up for by others, worked out once for rows taken in parts.
+
+    Args:
+        hessian_KK: second moments of the inputs, float32 or float64; need not be of full rank.
+    """
+
+    def __init__(self, hessian_KK: Tensor) -> None:
+        self.order = hessian_KK.diagonal().argsort(descending=True, stable=True)
+        self.upper_KK = _inverse_factor(hessian_KK[self.order][:, self.order])
+
+
+def feed_back(weight_NK: Tensor, hessian: Tensor | Feedback, rounding: Rounding) -> Tensor:
     """The rounded matrix [N, K], float32."""
-    order = hessian_KK.diagonal().argsort(descending=True, stable=True)
-    work_NK = weight_NK.float()[:, order]
-    upper_KK = _inverse_factor(hessian_KK[order][:, order])
-    result_NK = torch.empty_like(work_NK)
-    num_columns = work_NK.shape[1]
+    feedback = Feedback(hessian) if isinstance(hessian, Tensor) else hessian
+    order, upper_KK = feedback.order, feedback.upper_KK
+    # A column is touched at a time: laid out as rows, each lies together in memory.
+    work_KN = weight_NK.float().T[order].contiguous()
+    result_KN = torch.empty_like(work_KN)
+    num_columns, num_rows = work_KN.shape
     for start in range(0, num_columns, _PANEL):
         end = min(start + _PANEL, num_columns)
-        error_NC = torch.empty(work_NK.shape[0], end - start)
+        error_CN = torch.empty(end - start, num_rows)
         for column in range(start, end):
-            place = slice(column, column + 1)
-            result_NK[:, place] = rounding(work_NK[:, place], order[place])
-            error_N1 = (work_NK[:, place] - result_NK[:, place]) / upper_KK[column, column]
-            error_NC[:, column - start] = error_N1[:, 0]
-            work_NK[:, column + 1 : end] -= error_N1 * upper_KK[column, column + 1 : end]
-        work_NK[:, end:] -= error_NC @ upper_KK[start:end, end:]
-    return result_NK[:, order.argsort()]
+            value_N = work_KN[column]
+            result_KN[column] = rounding(value_N[:, None], order[column : column + 1])[:, 0]
+            error_N = (value_N - result_KN[column]).div_(upper_KK[column, column])
+            error_CN[column - start] = error_N
+            work_KN[column + 1 : end].addr_(upper_KK[column, column + 1 : end], error_N, alpha=-1)
+        work_KN[end:].addmm_(upper_KK[start:end, end:].T, error_CN, alpha=-1)
+    return result_KN[order.argsort()].T.contiguous()
 
 
 def _inverse_factor(hessian_KK: Tensor) -> Tensor:
