@@ -40,10 +40,12 @@ _WAIT_S = 0.5
 class Lanes(Protocol):
     """Whoever reads: `ocria.batch.lane.Lane`, or several of them elsewhere."""
 
-    generator: Generator
-    num_lanes: int
-    num_assigned: int
-
+    @property
+    def generator(self) -> Generator: ...
+    @property
+    def num_lanes(self) -> int: ...
+    @property
+    def num_assigned(self) -> int: ...
     @property
     def wants_more(self) -> bool: ...
     def submit(self, assignment: Assignment) -> None: ...

@@ -14,7 +14,7 @@ from ocria.batch.listener import Figures, Listener
 from ocria.batch.manifest import Manifest
 from ocria.batch.options import BatchOptions
 from ocria.batch.run import BatchRun, Lanes
-from ocria.errors import ExitCode, InputError, OutputError
+from ocria.errors import DeviceError, ExitCode, InputError, OutputError, UsageError
 
 _MOST_JOBS = 8
 PAGES_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}
@@ -37,14 +37,15 @@ def run_batch(
         options: see `BatchOptions`.
         listener: hears of everything as it happens.
         listing: what the input `-` reads; None is standard input.
-        open_lanes: who reads; None chooses by the options.
+        open_lanes: who reads; None chooses by the options (`choose_lanes`).
 
     Raises:
         InputError: an input does not exist, or there is no document in any.
         OutputError: the output folder cannot be written, or another run is at work in it.
         WeightsError, DeviceError: the model cannot be loaded.
     """
-    options = replace(options, jobs=options.jobs or default_jobs())
+    if options.ray is None:
+        options = replace(options, jobs=options.jobs or default_jobs())
     with _writing(options), _claimed(options):
         documents = list(
             discover(options.inputs, options.out_dir, recursive=options.recursive, listing=listing)
@@ -52,7 +53,7 @@ def run_batch(
         if not documents:
             hint = "inputs are searched for PDFs and images"
             raise InputError("no document was found", hint=hint)
-        lanes = (open_lanes or open_lane)(options)
+        lanes = (open_lanes or choose_lanes)(options)
         with closing(lanes), closing(Manifest(options.out_dir)) as manifest:
             ledger = Ledger(options, lanes.generator, manifest)
             run = BatchRun(options, lanes, ledger, listener)
@@ -64,7 +65,42 @@ def run_batch(
     return run.exit_code, run.figures
 
 
-def open_lane(options: BatchOptions) -> Lanes:
+def choose_lanes(options: BatchOptions) -> Lanes:
+    """A Ray cluster, several GPUs of this machine, or one model in this process.
+
+    Raises:
+        UsageError: `--gpus` together with `--ray` or a device that is not `auto` or `cuda`.
+        DeviceError: fewer GPUs than asked for.
+    """
+    if options.ray is not None:
+        from ocria.batch.ray_crew import RayCrew
+
+        return RayCrew(options, open_lane)
+    if options.gpus is None:
+        return open_lane(options)
+    if options.parse.device not in ("auto", "cuda"):
+        raise UsageError(
+            f"--gpus and --device {options.parse.device} exclude each other", hint="leave one out"
+        )
+    from ocria.batch.process_crew import ProcessCrew
+
+    return ProcessCrew(options, _gpus(options.gpus))
+
+
+def _gpus(wanted: int) -> list[str]:
+    """Devices of so many GPUs; 0 means all."""
+    import torch
+
+    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if there < max(1, wanted):
+        raise DeviceError(
+            f"{wanted or 'all'} GPUs were asked for, and {there} can be used here",
+            hint="leave `--gpus` out, or use `--device cpu`",
+        )
+    return [f"cuda:{index}" for index in range(wanted or there)]
+
+
+def open_lane(options: BatchOptions) -> Lane:
     """One model in this process."""
     # Imports torch: after everything that can fail sooner.
     from ocria.models.device import resolve_device

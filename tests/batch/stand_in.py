@@ -8,9 +8,11 @@ happens on the way is set by variables:
     STAND_IN_SLOTS    pages side by side, 4 by default
     STAND_IN_FAIL     digest prefix of pages that fail with `decode_failed`
     STAND_IN_HANG     digest prefix of pages that are never done
+    STAND_IN_CRASH    digest prefix of pages that end the process
 """
 
 import os
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -121,6 +123,8 @@ class StandInReader:
             )
             os.write(descriptor, line.encode())
             os.close(descriptor)
+        if _matches("STAND_IN_CRASH", begun):
+            os.kill(os.getpid(), signal.SIGKILL)
         if _matches("STAND_IN_FAIL", begun):
             return job.failed("decode_failed", "the stand-in was told to fail")
         return job.page(begun)
@@ -144,5 +148,5 @@ if __name__ == "__main__":
     from ocria.batch import session
     from ocria.cli import main
 
-    session.open_lane = open_lane
+    session.choose_lanes = open_lane
     sys.exit(main())
