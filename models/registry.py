@@ -2,10 +2,12 @@
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ocria.document import ModelInfo
 from ocria.errors import WeightsError
@@ -13,6 +15,7 @@ from ocria.models.base import Target
 from ocria.models.device import dtype_of
 from ocria.models.presets import NATIVE, PRESETS, Preset, preset_named, preset_of
 from ocria.models.qwen3_5.config import Qwen35Config, read_config
+from ocria.models.qwen3_5.fused import can_fuse
 from ocria.models.qwen3_5.mixed import TABLES, fits_blocks, nvfp4_groups
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.qwen3_5.names import FLOAT32_NAMES, canonical_name, refuse_baked_norms
@@ -186,6 +189,7 @@ def load(
     dtype: torch.dtype | None = None,
     precision: Precision = "auto",
     packed: bool | None = None,
+    keep_plain: bool = False,
 ) -> LoadedModel:
     """Builds the model of a checkpoint folder and fills it.
 
@@ -195,12 +199,13 @@ def load(
         dtype: None takes what the device multiplies best (`ocria.models.device.dtype_of`).
         precision: see `open_checkpoint`.
         packed: see `build`.
+        keep_plain: see `build`.
 
     Raises:
         WeightsError: missing, damaged or contradictory files, or another architecture.
     """
     checkpoint = open_checkpoint(folder, device=device, precision=precision)
-    return fill(checkpoint, device, dtype, packed=packed)
+    return fill(checkpoint, device, dtype, packed=packed, keep_plain=keep_plain)
 
 
 def fill(
@@ -209,8 +214,9 @@ def fill(
     dtype: torch.dtype | None = None,
     *,
     packed: bool | None = None,
+    keep_plain: bool = False,
 ) -> LoadedModel:
-    """The model of an opened checkpoint; `packed` as in `build`.
+    """The model of an opened checkpoint; `packed` and `keep_plain` as in `build`.
 
     Raises:
         WeightsError: a tensor is missing or has another shape, or norms are stored as 1 + w.
@@ -222,6 +228,7 @@ def fill(
         device=device,
         dtype=dtype or dtype_of(device),
         packed=packed,
+        keep_plain=keep_plain,
     )
     if report.unexpected:
         _LOGGER.info("not used: %s", ", ".join(report.unexpected))
@@ -243,11 +250,14 @@ def build(
     device: torch.device,
     dtype: torch.dtype,
     packed: bool | None = None,
+    keep_plain: bool = False,
 ) -> tuple[Qwen35, LoadReport]:
     """The model of `config`, filled from `source` and laid out for `device`.
 
     `packed` keeps quantised weights in their codes on a CPU: same bits, a third of the memory, 2.7
-    times the time of a pass. None does so where plain weights do not fit.
+    times the time of a pass. None does so where plain weights do not fit. Where fused kernels
+    run the decoder, its layers' modules are gone: they would hold a second copy of the weights.
+    `keep_plain` is for those who compare both.
 
     Raises:
         WeightsError: a tensor is missing or has another shape, or norms are stored as 1 + w.
@@ -258,11 +268,33 @@ def build(
         num_weights = sum(math.prod(source.shape(name)) for name in source.names())
         packed = device.type == "cpu" and not plain_weights_fit(num_weights, dtype)
     held = hold_stored(model, source, dtype) if packed else set()
-    report = assign(model, source, dtype=dtype, float32_names=FLOAT32_NAMES)
+    is_lean = not keep_plain and can_fuse(config.text, device, dtype)
+    plain = _WithoutProducts(source, device) if is_lean else source
+    report = assign(model, plain, dtype=dtype, float32_names=FLOAT32_NAMES)
     unexpected = tuple(name for name in report.unexpected if name not in held)
     refuse_baked_norms(source)
-    model.prepare(dtype, device, stored=source.read_packed)
+    model.prepare(dtype, device, stored=source.read_packed, keep_plain=keep_plain)
     return model, replace(report, renamed=tuple(source.renamed), unexpected=unexpected)
+
+
+class _WithoutProducts:
+    """A source whose large matrices take no memory: kernels read them as they are stored."""
+
+    def __init__(self, source: Weights, device: torch.device) -> None:
+        self._source, self._device = source, device
+        groups = nvfp4_groups(source.names())
+        self._spared = {name for group in groups for name in group} | {"lm_head.weight"}
+
+    def names(self) -> Iterable[str]:
+        return self._source.names()
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._source.shape(name)
+
+    def read(self, name: str, dtype: torch.dtype) -> Tensor:
+        if name not in self._spared:
+            return self._source.read(name, dtype)
+        return torch.zeros((), dtype=dtype, device=self._device).expand(self.shape(name))
 
 
 def _in_precision(stored: QuantizedSource, precision: Precision) -> Weights:

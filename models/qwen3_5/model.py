@@ -70,6 +70,7 @@ class Qwen35(nn.Module):
         *,
         stored: Callable[[str], Stored] | None = None,
         fused: bool = True,
+        keep_plain: bool = True,
     ) -> None:
         """Casts, moves, fuses and packs; decay parameters stay in float32 or wider.
 
@@ -78,6 +79,7 @@ class Qwen35(nn.Module):
             device: where it runs.
             stored: a weight by its name as the checkpoint holds it, for kernels that read that.
             fused: run the decoder by fused kernels where they take it.
+            keep_plain: keep the modules of the layers beside fused kernels, to compare with.
         """
         wide = torch.promote_types(dtype, torch.float32)
         for name, parameter in self.named_parameters():
@@ -88,11 +90,19 @@ class Qwen35(nn.Module):
         decoder = self.model.language_model
         if fused and can_fuse(self.config.text, device, dtype):
             self.fused = fused_decoder(self, stored)
+            if not keep_plain:
+                self._drop_plain()
         if self.tied:
             self.lm_head.weight = nn.Parameter(decoder.embed_tokens.weight, requires_grad=False)
         self.lm_head.pack()
         decoder.prepare()
         self.model.visual.prepare()
+
+    def _drop_plain(self) -> None:
+        """The kernels hold weights of their own: a second copy would be 9 GB of a 4B model."""
+        self.model.language_model.layers = nn.ModuleList()
+        if not self.tied:
+            self.lm_head.weight = nn.Parameter(torch.empty(0), requires_grad=False)
 
     @torch.inference_mode()
     def encode_image(self, image: ImagePatches) -> Tensor:

@@ -83,7 +83,7 @@ def open_bench_model(options: BenchOptions, device: torch.device) -> BenchModel:
 
 def _real(options: BenchOptions, device: torch.device) -> BenchModel:
     inputs = find_inputs(options.inputs)
-    loaded = load(find_checkpoint(options.model), device=device)
+    loaded = load(find_checkpoint(options.model), device=device, keep_plain=True)
     config = Qwen35Config.from_folder(loaded.folder)
     counter = _counter(loaded.target, config)
     # Fused kernels read weights as they are stored; the reference path keeps them in its dtype.

@@ -43,7 +43,9 @@ class Parent(StoredParent):
 
     def __init__(self, folder: Path, device: torch.device) -> None:
         super().__init__(folder)
-        self.model: LoadedModel = load(folder, device=device)
+        self.model: LoadedModel = load(folder, device=device, keep_plain=True)
+        # What is measured and rounded are the modules' own weights.
+        self.target.fused = None
 
     @property
     def target(self) -> Qwen35:

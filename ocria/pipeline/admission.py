@@ -15,6 +15,7 @@ from ocria.models.base import StateLayout
 from ocria.models.presets import PRESETS
 from ocria.models.qwen3_5.mixed import TABLES, nvfp4_groups
 from ocria.models.qwen3_5.model import Qwen35
+from ocria.models.qwen3_5.stored_weights import plain_weights_fit
 from ocria.models.registry import Checkpoint, Weights
 from ocria.quantization.schemes import WeightScheme
 
@@ -70,15 +71,19 @@ def memory_need(
     with torch.device("meta"):
         layout = Qwen35(checkpoint.config).layout
     sizes = _Sizes(layout=layout, dtype=dtype, device=device)
+    weights = weight_bytes(checkpoint.source, dtype, in_codes=stays_in_codes(device))
+    if device.type == "cpu" and not plain_weights_fit(weights // dtype.itemsize, dtype):
+        # The registry keeps codes then.
+        weights = weight_bytes(checkpoint.source, dtype, in_codes=True)
     return MemoryNeed(
-        weights=weight_bytes(checkpoint.source, dtype, in_codes=stays_in_codes(device)),
+        weights=weights,
         state=slot_bytes(sizes, max_positions),  # type: ignore[arg-type]
         activations=num_patches * per_patch * dtype.itemsize,
     )
 
 
 def stays_in_codes(device: torch.device) -> bool:
-    """Whether kernels multiply by codes; elsewhere they are expanded as they load."""
+    """Whether kernels multiply by codes; a CPU expands them unless memory is short."""
     return device.type == "cuda"
 
 
