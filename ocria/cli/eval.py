@@ -7,7 +7,7 @@ import typer
 
 from ocria.cli import arguments
 from ocria.console import print_notice
-from ocria.errors import ExitCode
+from ocria.errors import ExitCode, UsageError
 from ocria.options import DEFAULT_MODEL
 
 
@@ -92,6 +92,8 @@ def eval_(
     from ocria.eval import EvalOptions, parse_shard
 
     quiet = arguments.settle_verbosity(context, verbose, quiet=quiet)
+    if pred is not None and engine:
+        raise UsageError("--pred scores what is there: leave out --engine, or --pred")
     options = EvalOptions(
         dataset=dataset,
         engines=tuple(engine or ["ocria"]),

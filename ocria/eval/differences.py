@@ -10,11 +10,11 @@ from rapidfuzz.distance import Levenshtein
 from ocria.eval.tables import Table
 
 MAX_WORDS = 20_000
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def safe(text: str) -> str:
-    """Text for HTML: escaped, without control and direction-changing characters."""
+    """Text for HTML: escaped, without control, direction-changing and surrogate characters."""
     return html.escape(_CONTROL.sub("\ufffd", text))
 
 

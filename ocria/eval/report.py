@@ -76,7 +76,9 @@ class EvalReport:
         }
         if len(rows) > 1:
             row["engines"] = rows
-        return json.dumps(row, ensure_ascii=False, allow_nan=False)
+        line = json.dumps(row, ensure_ascii=False, allow_nan=False)
+        # A file name need not be Unicode; the replacement of its odd bytes is JSON's own escape.
+        return line.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def summarise(

@@ -16,11 +16,8 @@ from ocria.eval.formula_pictures import FormulaPictures, open_formula_pictures
 from ocria.eval.items import Dataset, Item, Problem
 from ocria.eval.options import EvalOptions
 from ocria.eval.page_images import page_images
-from ocria.eval.predictions import (
-    FAILED,
+from ocria.eval.prediction_store import (
     EngineMark,
-    PagePrediction,
-    Prediction,
     PredictionError,
     PredictionStore,
     asked_pages,
@@ -28,6 +25,7 @@ from ocria.eval.predictions import (
     read_mark,
     read_prediction,
 )
+from ocria.eval.predictions import FAILED, PagePrediction, Prediction
 from ocria.eval.report import AS_LATEX, EngineRun, EvalReport, ScoredItem, summarise
 from ocria.eval.score import ItemScore, score_item
 
@@ -151,6 +149,8 @@ def _run_engine(
             own = replace(mark, source_sha256=file_sha256(item.path), asked=asked_pages(item.pages))
             store = PredictionStore(options.work / engine.name, own)
             prediction = _predict(engine, store, item, options)
+        except OutputError:
+            raise  # No later reading could be kept either.
         except (PredictionError, OcriaError) as error:
             problems.append(Problem(where=item.name, what=str(error)))
             continue

@@ -64,6 +64,8 @@ def test_an_existing_report_is_not_touched(dataset: Path, tmp_path: Path) -> Non
         (["--engine", "nobody"], 2),
         (["--shard", "4/4"], 2),
         (["--dpi", "1"], 2),
+        (["--threads", "0"], 2),
+        (["--pred", ".", "--engine", "ocria"], 2),
     ],
 )
 def test_impossible_options(dataset: Path, arguments: list[str], code: int) -> None:

@@ -217,3 +217,32 @@ def test_a_hostile_row_is_named_and_the_rest_is_used(tmp_path: Path, row: str | 
     dataset = load_dataset(tmp_path)
     assert [item.name for item in dataset.items] == ["b.png"]
     assert [problem.where for problem in dataset.problems] == ["index.jsonl line 2"]
+
+
+def test_odd_records_of_other_layouts_are_named_too(tmp_path: Path) -> None:
+    picture(tmp_path / "omni/images/p.png")
+    right = {"page_info": {"image_path": "p.png"}, "layout_dets": []}
+    no_attributes = {"image_path": "p.png", "page_attribute": None}
+    odd = [{**right, "layout_dets": ["x"]}, {**right, "layout_dets": None}, 7,
+           {**right, "page_info": no_attributes}]  # fmt: skip
+    write(tmp_path / "omni/a.json", json.dumps([right, *odd]))
+    rule = {"pdf": "a.pdf", "page": 1, "type": "present", "text": "x"}
+    picture(tmp_path / "bench/pdfs/a.pdf")
+    lines(tmp_path / "bench/r.jsonl", rule, {**rule, "page": float("inf")}, "[]", "null",
+          {**rule, "pdf": None})  # fmt: skip
+    picture(tmp_path / "tables/t.png")
+    html = {"structure": {"tokens": ["<td>", "</td>"]}, "cells": [{"tokens": ["a"]}]}
+    table = {"filename": "t.png", "html": html}
+    lines(tmp_path / "tables/a.jsonl", table, {**table, "html": "x"}, "[]", "5",
+          {**table, "html": {"structure": None, "cells": []}})  # fmt: skip
+    for name in ("omni", "bench", "tables"):
+        dataset = load_dataset(tmp_path / name)
+        assert len(dataset.items) == 1
+        assert len(dataset.problems) == 4
+
+
+def test_boxes_of_sroie_can_be_text_files(tmp_path: Path) -> None:
+    picture(tmp_path / "img/000.jpg")
+    write(tmp_path / "box/000.txt", "1,2,3,4,5,6,7,8,TOTAL\n")
+    (item,) = load_dataset(tmp_path).items
+    assert item.truth is not None and item.truth.text == "TOTAL"

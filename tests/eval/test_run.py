@@ -1,6 +1,8 @@
 """The runner with a stand-in engine: resuming, failures, shards, reports."""
 
+import errno
 import json
+import os
 import re
 from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
@@ -380,3 +382,52 @@ def test_a_journal_without_pages_is_no_empty_reading(dataset: Path, tmp_path: Pa
     report = evaluate(options(dataset, pred=folder))
     assert any("holds no page" in problem.what for problem in report.problems)
     assert report.exit_code == ExitCode.PARTIAL
+
+
+def test_readings_stay_in_their_folder(tmp_path: Path) -> None:
+    Image.new("RGB", (60, 40), (9, 9, 9)).save(tmp_path / "up.png")
+    root = tmp_path / "omni"
+    root.mkdir()
+    pages = [{"page_info": {"image_path": "../up.png"}, "layout_dets": []}]
+    (root / "a.json").write_text(json.dumps(pages))
+    use(Echo())
+    report = evaluate(options(root))
+    assert "leads out" in report.problems[0].what
+    assert not list(tmp_path.rglob("*.pages.jsonl"))
+
+
+def test_a_name_that_no_file_can_have_is_that_items_trouble(dataset: Path) -> None:
+    name = f"greys/{'n' * 240}.png"
+    (dataset / "greys/10.png").rename(dataset / name)
+    index = dataset / "index.jsonl"
+    index.write_text(index.read_text().replace("greys/10.png", name))
+    use(Echo())
+    report = evaluate(options(dataset))
+    assert [problem.where for problem in report.problems] == [name]
+    assert report.runs[0].overall.num_items == 3
+
+
+def test_a_work_folder_that_is_full_ends_the_run(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("ocria.eval.prediction_store._write_line", full)
+    use(Echo())
+    with pytest.raises(OutputError, match="No space left"):
+        evaluate(options(dataset))
+
+
+def test_file_names_that_are_no_unicode_can_be_reported(tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    Image.new("RGB", (60, 40), (9, 9, 9)).save(tmp_path / f"{name}.png")
+    (tmp_path / "b.txt").write_text("x")
+    (tmp_path / "b.png").write_bytes((tmp_path / f"{name}.png").read_bytes())
+    use(Echo())
+    report = evaluate(options(tmp_path))
+    line = report.as_json_line()
+    assert json.loads(line)["problems"][0]["where"] == f"{name}.png"
+    assert line.encode("utf-8")
+    write_html(report, tmp_path / "page.html")
+    assert "caf\ufffd.png" in (tmp_path / "page.html").read_text(encoding="utf-8")

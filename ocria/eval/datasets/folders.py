@@ -40,9 +40,13 @@ def read_plain(root: Path) -> Dataset:
 
 
 def read_sroie(root: Path) -> Dataset:
-    """SROIE 2019: `img/*.jpg` and `box/*.csv`."""
-    files = documents(root / "img")
-    return _paired(root, files, _SROIE, lambda path: root / "box" / f"{path.stem}.csv")
+    """SROIE 2019: `img/*.jpg` and `box/*.csv`, in other copies `box/*.txt`."""
+
+    def boxes(path: Path) -> Path:
+        named = root / "box" / f"{path.stem}.txt"
+        return named if named.is_file() else named.with_suffix(".csv")
+
+    return _paired(root, documents(root / "img"), _SROIE, boxes)
 
 
 def read_icdar2013(root: Path) -> Dataset:
@@ -66,8 +70,11 @@ def read_pubtabnet(source: Path) -> Dataset:
     for number, line in enumerate(lines, start=1):
         try:
             items.append(_pubtabnet_item(root, json.loads(line)))
-        except (json.JSONDecodeError, KeyError, TypeError, TruthError) as error:
-            what = f"no {error}" if isinstance(error, KeyError) else str(error)
+        except TruthError as error:
+            problems.append(Problem(where=f"{source.name} line {number}", what=str(error)))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            named = f"no {error}" if isinstance(error, KeyError) else str(error)
+            what = f"not a record of PubTabNet: {named}"
             problems.append(Problem(where=f"{source.name} line {number}", what=what))
     return Dataset(
         name=root.name, root=root, layout="pubtabnet", items=tuple(items), problems=tuple(problems)

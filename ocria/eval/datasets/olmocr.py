@@ -31,7 +31,7 @@ def read_olmocr_bench(source: Path) -> Dataset:
                 row = json.loads(line)
                 key = (file.stem, str(row["pdf"]), int(row["page"]))
                 pages.setdefault(key, []).append(read_rule(row))
-            except (json.JSONDecodeError, RuleError, KeyError, TypeError, ValueError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 where = f"{file.name} line {number}"
                 problems.append(Problem(where=where, what=_reason(error)))
     items: list[Item] = []
@@ -53,7 +53,9 @@ def is_rule_row(row: Any) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, RuleError):
+        return str(error)
+    return f"no {error}" if isinstance(error, KeyError) else f"cannot be used: {error}"
 
 
 def _pdf_path(root: Path, pdf: str) -> Path | None:

@@ -23,7 +23,7 @@ def read_omnidocbench(source: Path) -> Dataset:
     for number, page in enumerate(read_json(source), start=1):
         try:
             items.append(_item(root, page))
-        except (KeyError, TypeError, TruthError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             problems.append(Problem(where=f"{source.name} entry {number}", what=_reason(error)))
     return Dataset(
         name=root.name, root=root, layout="omnidocbench",
@@ -37,7 +37,9 @@ def is_annotation(row: Any) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    return f"no {error}" if isinstance(error, KeyError) else str(error)
+    if isinstance(error, TruthError):
+        return str(error)
+    return f"no {error}" if isinstance(error, KeyError) else f"cannot be used: {error}"
 
 
 def _item(root: Path, page: dict[str, Any]) -> Item:

@@ -1,0 +1,216 @@
+"""The folder where readings are kept between runs.
+
+`DIR/<file>.md` is what people read and what `--pred` takes. Beside it `DIR/<file>.pages.jsonl`
+holds a line on the engine and one line a page with its seconds, tokens and status: a run that was
+stopped goes on after the last whole line.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, TextIO
+
+from ocria.errors import OutputError
+from ocria.eval.predictions import FAILED, PagePrediction, Prediction, ReadBlock
+
+
+class PredictionError(ValueError):
+    """A kept prediction that is missing or cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineMark:
+    """Who made a prediction and how; a kept one is used again only by its equal.
+
+    `source_sha256` is of the file that was read ("" where it is not known): two data sets may
+    have files of one name. `asked` are the pages that were to be read, "all" or a list; "" where
+    that was not written down.
+    """
+
+    engine: str
+    version: str
+    dpi: int
+    text_layer: bool = False
+    source_sha256: str = ""
+    asked: str | list[int] = field(default="", compare=False)
+
+
+def asked_pages(pages: tuple[int, ...] | None) -> str | list[int]:
+    """Pages of an item as a mark has them."""
+    return "all" if pages is None else list(pages)
+
+
+def file_sha256(path: Path) -> str:
+    """Hexadecimal digest of a file; "" where it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def read_prediction(
+    folder: Path, name: str, *, source: Path, pages: tuple[int, ...] | None = None
+) -> Prediction:
+    """A kept prediction: `<name>.pages.jsonl` of a run here, else anyone's `<name>.md`.
+
+    Of a journal only `pages` (None: all) count, and only where it is of the file `source`. Raises
+    PredictionError.
+    """
+    journal = folder / f"{name}.pages.jsonl"
+    path = folder / f"{name}.md"
+    if journal.is_file():
+        if not path.is_file():
+            # The Markdown is written last: without it the journal is of a run that was stopped.
+            raise PredictionError(f"prediction of {name} is not finished")
+        row, found = _read_journal(journal)
+        if row.get("source_sha256") not in (None, "", file_sha256(source)):
+            raise PredictionError(f"prediction of {name} is of another file of that name")
+        found = tuple(page for page in found if pages is None or page.number in pages)
+        if not found:
+            raise PredictionError(f"prediction of {name} holds no page that is asked for")
+        return Prediction(pages=found)
+    try:
+        markdown = path.read_bytes().decode("utf-8")
+    except FileNotFoundError as error:
+        raise PredictionError(f"no prediction {name}.md") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionError(f"prediction {name}.md cannot be read: {error}") from error
+    return Prediction(pages=(PagePrediction(number=1, markdown=markdown),))
+
+
+def read_mark(folder: Path, name: str) -> EngineMark | None:
+    """Who made a kept prediction; None where that is not written down or cannot be read."""
+    try:
+        row, _ = _read_journal(folder / f"{name}.pages.jsonl")
+        return EngineMark(**row)
+    except (PredictionError, TypeError):
+        return None
+
+
+def _read_journal(path: Path) -> tuple[dict[str, Any], tuple[PagePrediction, ...]]:
+    """Mark and pages; a last line that was cut off is left out."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PredictionError(f"{path.name} cannot be read: {error}") from error
+    try:
+        rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line]
+        return dict(rows[0] if rows else {}), tuple(_page(row) for row in rows[1:])
+    except (ValueError, KeyError, TypeError) as error:
+        raise PredictionError(f"{path.name} is damaged: {error!r}") from error
+
+
+class PredictionStore:
+    """One engine's predictions in a folder, of one file as `mark` says."""
+
+    def __init__(self, folder: Path, mark: EngineMark) -> None:
+        self.folder = folder
+        self.mark = mark
+
+    def kept_pages(self, name: str) -> tuple[PagePrediction, ...]:
+        """Pages that an equal engine has read before, up to one that failed; none of another's.
+
+        Raises PredictionError for a damaged file.
+        """
+        _, pages = self._kept(name)
+        return tuple(takewhile(lambda page: page.status != FAILED, pages))
+
+    def finished(self, name: str) -> Prediction | None:
+        """The whole reading of what the mark asks for; None where any of it is still to read.
+
+        Raises PredictionError for a damaged file.
+        """
+        asked, pages = self._kept(name)
+        whole = pages and all(page.status != FAILED for page in pages)
+        if whole and asked == self.mark.asked and (self.folder / f"{name}.md").is_file():
+            return Prediction(pages=pages)
+        return None
+
+    def _kept(self, name: str) -> tuple[str | list[int], tuple[PagePrediction, ...]]:
+        """What an equal engine was asked for, and the pages that it read."""
+        path = self._journal(name)
+        if not path.is_file():
+            return "", ()
+        row, pages = _read_journal(path)
+        try:
+            mark = EngineMark(**row)
+        except TypeError:
+            return "", ()
+        return (mark.asked, pages) if mark == self.mark else ("", ())
+
+    def keep(
+        self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]
+    ) -> Prediction:
+        """Write pages as they come, then the Markdown; returns all of them.
+
+        Raises PredictionError where no file can have that name, OutputError where none can be
+        written.
+        """
+        try:
+            return self._keep(name, kept, more)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                raise PredictionError(f"the reading cannot be kept: {error.strerror}") from error
+            raise OutputError(
+                f"the reading of {name} cannot be kept in {self.folder}: {error.strerror}",
+                hint="name another folder with --work; what was read stays",
+            ) from error
+
+    def _keep(
+        self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]
+    ) -> Prediction:
+        path = self._journal(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        markdown = self.folder / f"{name}.md"
+        # It says that a reading is finished, so one of an earlier reading must not stand here.
+        markdown.unlink(missing_ok=True)
+        pages = list(kept)
+        with path.open("w", encoding="utf-8", newline="\n") as journal:
+            _write_line(journal, asdict(self.mark))
+            for page in pages:
+                _write_line(journal, asdict(page))
+            for page in more:
+                _write_line(journal, asdict(page))
+                pages.append(page)
+        prediction = Prediction(pages=tuple(pages))
+        _write_whole(markdown, prediction.markdown + "\n")
+        return prediction
+
+    def _journal(self, name: str) -> Path:
+        """Raises PredictionError for a name that leads out of the folder."""
+        path = self.folder / f"{name}.pages.jsonl"
+        if not path.resolve().is_relative_to(self.folder.resolve()):
+            raise PredictionError("the reading cannot be kept: the name leads out of the folder")
+        return path
+
+
+def _write_line(stream: TextIO, row: dict[str, Any]) -> None:
+    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    stream.flush()
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write under another name and rename: a reader never sees half a file."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n", errors="replace")
+    partial.replace(path)
+
+
+def _page(row: dict[str, Any]) -> PagePrediction:
+    blocks = tuple(ReadBlock(**block) for block in row["blocks"])
+    page = PagePrediction(**{**row, "blocks": blocks})
+    counts = (page.number, page.tokens or 0, page.threads or 0)
+    numbers = (*counts, page.seconds or 0, page.cpu_seconds or 0, *(b.confidence for b in blocks))
+    texts = (page.markdown, page.status, *(block.text for block in blocks))
+    if not all(isinstance(text, str) for text in texts) or not math.isfinite(sum(numbers)):
+        raise ValueError("a value of another kind than it should be")
+    return page
