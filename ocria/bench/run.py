@@ -16,6 +16,7 @@ from ocria.bench.shapes import (
     NUM_PAGES,
     QUICK_GRID,
     made_up_pages,
+    mixed_weight_bytes,
     random_target,
     shape_config,
 )
@@ -105,11 +106,12 @@ def _random(options: BenchOptions, device: torch.device) -> BenchModel:
     config = shape_config(options.shape)
     target = random_target(config, device, dtype_of(device))
     counter = _counter(target, config)
+    is_fused = has_fused_path(target)
     pages, grid = (1, QUICK_GRID) if options.quick else (NUM_PAGES, GRID)
     return BenchModel(
         target=reference_path(target),
         product=target,
-        product_bytes=counter.weight_bytes(),
+        product_bytes=mixed_weight_bytes(config) if is_fused else counter.weight_bytes(),
         loaded=None,
         counter=counter,
         page_set=made_up_pages(config, num_pages=pages, grid=grid),

@@ -4,6 +4,7 @@ Source of the sizes: Hugging Face configs of the qwen3_5 family (`transformers` 
 """
 
 import math
+import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from ocria.models.base import ImagePatches, Prompt, Target
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.qwen3_5.names import FLOAT32_NAMES
+from ocria.quantization import fp8, nvfp4
+from ocria.quantization.schemes import SchemeName
 from ocria.weights import assign
 
 
@@ -92,14 +95,18 @@ def _config(size: _Size) -> dict[str, Any]:
 def random_target(config: Qwen35Config, device: torch.device, dtype: torch.dtype) -> Target:
     """A model of this config, filled with noise on the device itself.
 
+    On CUDA the noise is rounded to the mixed formats (`mixed_format`): fused kernels read the
+    codes, the reference path what they stand for.
+
     Raises:
         DeviceError: it does not fit.
     """
     try:
         with torch.device("meta"):
             model = Qwen35(config)
-        assign(model, _Noise(config, device), dtype=dtype, float32_names=FLOAT32_NAMES)
-        model.prepare(dtype, device)
+        noise = Noise(config, device, mixed=device.type == "cuda")
+        assign(model, noise, dtype=dtype, float32_names=FLOAT32_NAMES)
+        model.prepare(dtype, device, stored=noise.read_packed)
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         raise DeviceError(
             "a model of this shape does not fit in memory", hint="take a smaller --shape"
@@ -129,23 +136,75 @@ def made_up_pages(config: Qwen35Config, *, num_pages: int, grid: int) -> PageSet
     return PageSet(pages=tuple(pages))
 
 
-class _Noise:
-    """Random tensors by name, a `TensorSource`; of a size that keeps activations near one."""
+def mixed_format(name: str, shape: tuple[int, ...], config: Qwen35Config) -> SchemeName | None:
+    """Format of a tensor in a mixed checkpoint: NVFP4 for feed-forward and head, FP8 for mixers.
 
-    def __init__(self, config: Qwen35Config, device: torch.device) -> None:
+    None for what stays plain: vectors, the vision tower, gates of few rows, and an embedding that
+    is not the head.
+    """
+    if len(shape) != 2 or shape[1] % nvfp4.BLOCK or ".visual." in name:
+        return None
+    if name.endswith("embed_tokens.weight"):
+        return "nvfp4" if config.tie_word_embeddings else None
+    if ".mlp." in name or name == "lm_head.weight":
+        return "nvfp4"
+    return None if name.endswith(("in_proj_a.weight", "in_proj_b.weight")) else "fp8"
+
+
+def mixed_weight_bytes(config: Qwen35Config) -> int:
+    """Bytes of the weights that a pass reads, in their mixed formats with scales."""
+    total = 0.0
+    for name, shape in parameter_shapes(config).items():
+        is_table = name.endswith("embed_tokens.weight") and not config.tie_word_embeddings
+        if ".visual." in name or is_table:
+            continue
+        count, kind = math.prod(shape), mixed_format(name, shape, config)
+        if kind == "nvfp4":
+            total += count * (0.5 + 1 / nvfp4.BLOCK) + 4
+        elif kind == "fp8":
+            total += count + 4 * shape[0]
+        else:
+            total += count * (4 if name.rpartition(".")[2] in FLOAT32_NAMES else 2)
+    return round(total)
+
+
+class Noise:
+    """Random tensors by name, a `TensorSource`; of a size that keeps activations near one.
+
+    A name's tensor is the same at every call: codes and what they stand for belong together.
+    """
+
+    def __init__(self, config: Qwen35Config, device: torch.device, *, mixed: bool) -> None:
+        self._config = config
         self._shapes = parameter_shapes(config)
-        self._generator = torch.Generator(device).manual_seed(0)
         self._device = device
+        self._mixed = mixed
 
     def names(self) -> Iterable[str]:
+        """Names of all tensors."""
         return self._shapes.keys()
 
     def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a tensor."""
         return self._shapes[name]
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
+        """The tensor, or what its codes stand for."""
+        packed = self.read_packed(name)
+        if isinstance(packed, nvfp4.NVFP4Tensor):
+            return nvfp4.dequantize(packed, dtype)
+        if isinstance(packed, fp8.FP8Tensor):
+            return fp8.dequantize(packed, dtype)
+        return packed.to(dtype)
+
+    def read_packed(self, name: str) -> Tensor | nvfp4.NVFP4Tensor | fp8.FP8Tensor:
+        """The tensor as a checkpoint would hold it."""
         shape = self._shapes[name]
-        noise = torch.empty(shape, dtype=dtype, device=self._device)
+        generator = torch.Generator(self._device).manual_seed(zlib.crc32(name.encode()))
         # A matrix keeps the size of what it multiplies; vectors are deltas, biases and log decays.
         scale = math.prod(shape[1:]) ** -0.5 if len(shape) > 1 else 0.1
-        return noise.normal_(0.0, scale, generator=self._generator)
+        noise = torch.empty(shape, device=self._device).normal_(0.0, scale, generator=generator)
+        kind = mixed_format(name, shape, self._config) if self._mixed else None
+        if kind is None:
+            return noise if name.rpartition(".")[2] in FLOAT32_NAMES else noise.bfloat16()
+        return nvfp4.quantize(noise) if kind == "nvfp4" else fp8.quantize(noise)
