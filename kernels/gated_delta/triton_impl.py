@@ -103,13 +103,18 @@ def _convolved(
 def _times(a, b, WIDE: tl.constexpr):
     """a @ b of bfloat16 a and float32 b: b in three bfloat16 parts, so that every product is exact.
 
-    Half the work of three tf32 passes, and a third of their registers.
+    Half the work of three tf32 passes, and a third of their registers. b is the left side, turned:
+    with a there, Triton 3.6 takes wgmma on sm_90, and 32 columns come out wrong (4 warps) or leave
+    shared memory (8 warps).
     """
     high = rounded(b, WIDE)
     rest = b - high.to(tl.float32)
     middle = rounded(rest, WIDE)
     low = rounded(rest - middle.to(tl.float32), WIDE)
-    return tl.dot(a, high, tl.dot(a, middle, tl.dot(a, low)))
+    turned = tl.trans(a)
+    total = tl.dot(tl.trans(low), turned)
+    total = tl.dot(tl.trans(middle), turned, total)
+    return tl.trans(tl.dot(tl.trans(high), turned, total))
 
 
 @triton.jit
