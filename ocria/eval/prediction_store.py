@@ -7,7 +7,6 @@ stopped goes on after the last whole line.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
@@ -20,6 +19,9 @@ from typing import Any, TextIO
 
 from ocria.errors import OutputError
 from ocria.eval.predictions import FAILED, PagePrediction, Prediction, ReadBlock
+
+MAX_NAME_BYTES = 255
+"""What file systems of Linux, macOS and Windows allow."""
 
 
 class PredictionError(ValueError):
@@ -67,6 +69,8 @@ def read_prediction(
     """
     journal = folder / f"{name}.pages.jsonl"
     path = folder / f"{name}.md"
+    if len(os.fsencode(journal.name)) > MAX_NAME_BYTES:
+        raise PredictionError(f"no prediction of {name}: the name is too long")
     if journal.is_file():
         if not path.is_file():
             # The Markdown is written last: without it the journal is of a run that was stopped.
@@ -152,14 +156,12 @@ class PredictionStore:
     ) -> Prediction:
         """Write pages as they come, then the Markdown; returns all of them.
 
-        Raises PredictionError where no file can have that name, OutputError where none can be
+        Raises PredictionError for a name that no file can have, OutputError where none can be
         written.
         """
         try:
             return self._keep(name, kept, more)
         except OSError as error:
-            if error.errno == errno.ENAMETOOLONG:
-                raise PredictionError(f"the reading cannot be kept: {error.strerror}") from error
             raise OutputError(
                 f"the reading of {name} cannot be kept in {self.folder}: {error.strerror}",
                 hint="name another folder with --work; what was read stays",
@@ -186,8 +188,10 @@ class PredictionStore:
         return prediction
 
     def _journal(self, name: str) -> Path:
-        """Raises PredictionError for a name that leads out of the folder."""
+        """Raises PredictionError for a name that leads out of the folder or is too long."""
         path = self.folder / f"{name}.pages.jsonl"
+        if len(os.fsencode(path.name)) > MAX_NAME_BYTES:
+            raise PredictionError("the reading cannot be kept: the name is too long")
         if not path.resolve().is_relative_to(self.folder.resolve()):
             raise PredictionError("the reading cannot be kept: the name leads out of the folder")
         return path

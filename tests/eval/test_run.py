@@ -402,9 +402,11 @@ def test_a_name_that_no_file_can_have_is_that_items_trouble(dataset: Path) -> No
     index = dataset / "index.jsonl"
     index.write_text(index.read_text().replace("greys/10.png", name))
     use(Echo())
-    report = evaluate(options(dataset))
-    assert [problem.where for problem in report.problems] == [name]
-    assert report.runs[0].overall.num_items == 3
+    for pred in (None, None, dataset.parent / "work/echo"):
+        report = evaluate(options(dataset, pred=pred))
+        assert [problem.where for problem in report.problems] == [name]
+        assert "too long" in report.problems[0].what
+        assert report.runs[0].overall.num_items == 3
 
 
 def test_a_work_folder_that_is_full_ends_the_run(
