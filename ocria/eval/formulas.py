@@ -92,7 +92,8 @@ def normalise_latex(latex: str) -> tuple[str, ...]:
 def drawable_latex(latex: str) -> str:
     """LaTeX without what `normalise_latex` drops as not of the formula: labels, an end mark."""
     text = _END_MARK.sub("", _LABELS.sub(" ", latex).strip())
-    return _END_MARK.sub("", text.strip("$ \n"))
+    # The space gives a trimmed backslash at the end, a control space, its second half back.
+    return _END_MARK.sub("", text.strip("$").strip()) + " "
 
 
 def score_formulas(

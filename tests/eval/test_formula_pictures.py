@@ -124,7 +124,8 @@ def test_math_rules_hold_by_picture() -> None:
 def test_a_real_browser_tells_pictures_apart() -> None:
     pictures = open_formula_pictures(Path(str(KATEX)))
     brackets = r"\left(\begin{matrix}1&2\end{matrix}\right)"
-    same = [(r"\frac{a}{b}", r"{a \over b}"), (r"\sqrt{x}", r"\sqrt x"), ("{x}^{{2}}", "x^2"),
+    same = [("$a\\ $", "a"),
+            (r"\frac{a}{b}", r"{a \over b}"), (r"\sqrt{x}", r"\sqrt x"), ("{x}^{{2}}", "x^2"),
             (r"\begin{pmatrix}1&2\end{pmatrix}", brackets)]  # fmt: skip
     apart = [("x^2", "x_2"), (r"\sqrt{a+b}", r"\sqrt a+b"), ("x", r"\hat{x}"), ("a<b", "a>b"),
              (r"\frac{a}{b}", "a b")]  # fmt: skip
