@@ -224,7 +224,7 @@ class _Run:
             )
             for found in rows
         )
-        return parent_TD, child_TD
+        return parent_TD.cpu(), child_TD.cpu()
 
     def _heads(self, dtype: torch.dtype) -> Iterator[tuple[Tensor, Tensor]]:
         """Rows of the parent's and the child's head, some at a time."""

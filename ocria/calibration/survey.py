@@ -91,7 +91,8 @@ def _sample(seen: Sequence[Tensor]) -> Tensor:
 
 def _branch_share(start: Sequence[Tensor], end: Sequence[Tensor]) -> float:
     """Squared size of what a branch adds to the residual rows, over theirs behind it."""
-    added = sum(float((e - s).float().square().sum()) for s, e in zip(start, end, strict=True))
+    pairs = zip(start, end, strict=True)
+    added = sum(float((e.cpu() - s.cpu()).float().square().sum()) for s, e in pairs)
     whole = sum(float(e.float().square().sum()) for e in end)
     return added / max(whole, 1e-30)
 
