@@ -26,6 +26,7 @@ def _base(size: str) -> Preset:
         GENERIC,
         name=f"qwen3.5-{size.lower()}",
         hub_id=f"Qwen/Qwen3.5-{size}",
+        licence="Apache-2.0",
         num_parameters=_NUM_PARAMETERS[size],
         budget=_BUDGET,
         drafters=("mtp",),

@@ -75,6 +75,8 @@ def memory_need(
     if device.type == "cpu" and not plain_weights_fit(weights // dtype.itemsize, dtype):
         # The registry keeps codes then.
         weights = weight_bytes(checkpoint.source, dtype, in_codes=True)
+    if stays_in_codes(device):
+        weights += _lookup_bytes(checkpoint, dtype)
     return MemoryNeed(
         weights=weights,
         state=slot_bytes(sizes, max_positions),  # type: ignore[arg-type]
@@ -95,6 +97,19 @@ def weight_bytes(source: Weights, dtype: torch.dtype, *, in_codes: bool) -> int:
         each = float(dtype.itemsize) if scheme is None else _bytes_of(scheme)
         total += prod(source.shape(name)) * each
     return int(total)
+
+
+def _lookup_bytes(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
+    """What plain rows to look tokens up in take beyond the embedding's own bytes.
+
+    Kernels multiply by codes; a tied head is packed beside the plain rows.
+    """
+    source, (name, _) = checkpoint.source, TABLES
+    scheme, count = source.scheme(name), prod(source.shape(name))
+    own = dtype.itemsize if scheme is None else _bytes_of(scheme)
+    return int(
+        count * (dtype.itemsize if checkpoint.config.tie_word_embeddings else dtype.itemsize - own)
+    )
 
 
 def admit(need: MemoryNeed, checkpoint: Checkpoint, device: torch.device) -> None:

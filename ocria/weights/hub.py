@@ -21,7 +21,7 @@ from ocria.weights.transfer import transfer
 
 NOTICE = 25
 """Level of messages that a person sees without `-v`; `ocria.console.logs` words them."""
-DEADLINE_S = 4.0
+DEADLINE_S = 2.5
 """Longest wait for the hub's first answer. Resolving a name alone can hang for longer."""
 Needed = tuple[tuple[str, ...], ...]
 NEEDED: Needed = (
@@ -213,7 +213,7 @@ def _within(seconds: float, ask: Callable[[], Any]) -> Any:
     thread.start()
     thread.join(seconds)
     if not box:
-        raise TimeoutError(f"no answer within {seconds:.0f} s")
+        raise TimeoutError(f"no answer within {seconds:g} s")
     good, value = box[0]
     if good:
         return value
