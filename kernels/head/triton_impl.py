@@ -91,9 +91,8 @@ def best_tokens(
     token_M = torch.empty(num_rows, dtype=torch.int64, device=device)
     logprob_M = torch.empty(num_rows, device=device)
     band_kernel[(bands, -(-num_rows // ROW_TILE))](
-        x_MD, weight.codes.view(torch.uint8) if weight.format == "fp8" else weight.codes,
-        weight.block_scales, weight.row_scale, norm.gain_K if norm else weight.row_scale,
-        forbidden_V, tops, ids, sums,
+        x_MD, weight.codes, weight.block_scales, weight.row_scale,
+        norm.gain_K if norm else weight.row_scale, forbidden_V, tops, ids, sums,
         num_rows, weight.num_out, weight.num_in, x_MD.stride(0), norm.eps if norm else 0.0,
         FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, BLOCK_N=tiling.block_n,
         BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps, TILE=ROW_TILE, WIDE=is_interpreted(),
@@ -107,9 +106,9 @@ def specimens() -> list[Specimen]:
     """The shipped model's head, and the join."""
     tiling = choose_tiling(6720, 512, "fp8")
     types = {
-        "x": "*bf16", "codes": "*u8", "block_scales": "*u8", "row_scale": "*fp32", "gain": "*fp32",
-        "forbidden": "*u8", "tops": "*fp32", "ids": "*i32", "sums": "*fp32", "num_rows": "i32",
-        "num_out": "i32", "num_in": "i32", "stride_x": "i32", "eps": "fp32",
+        "x": "*bf16", "codes": "*i32", "block_scales": "*i16", "row_scale": "*fp32",
+        "gain": "*fp32", "forbidden": "*u8", "tops": "*fp32", "ids": "*i32", "sums": "*fp32",
+        "num_rows": "i32", "num_out": "i32", "num_in": "i32", "stride_x": "i32", "eps": "fp32",
     }  # fmt: skip
     constants = {
         "FORMAT": 1, "NORM": True, "BLOCK_N": tiling.block_n, "BLOCK_K": tiling.block_k,

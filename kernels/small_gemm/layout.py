@@ -3,12 +3,20 @@
 Shape legend: N output rows, K inputs, B = K / 16 blocks.
 
 A weight is cut into tiles of `block_n` rows and `block_k` columns; each tile is contiguous, tiles
-of one row band follow each other along K. Inside an NVFP4 tile, byte j of a row holds column j in
-its low half and column j + block_k / 2 in its high half: one load gives two operands that need no
-interleaving, since a product over K does not mind its order as long as both sides share it.
+of one row band follow each other along K. Codes lie in the order of the tensor cores' fragments
+(PTX ISA, `mma.m16n8k16`, matrix A): of 16 rows and 16 columns, lane 4 g + t holds rows g and g + 8
+of columns 2 t, 2 t + 1, 2 t + 8 and 2 t + 9. A lane reads 16 bytes that are its own operands, and
+none changes its place on the way. Inside a tile:
+
+    nvfp4  [K / 64, N / 16, 32 lanes, 4 words], a word for each 16 columns; bits 16 e + 8 h + 4 r
+           hold column 2 t + 8 h + e of row g + 8 r
+    fp8    [K / 32, N / 16, 32 lanes, 4 words], word 2 s + h for columns 16 s + 8 h and on; bits
+           16 e + 8 r hold column 2 t + e of row g + 8 r
+    scales [K / 64, N / 16, 8 g, 4 blocks, 2 r]
+    bf16   [N, K]
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -66,8 +74,8 @@ class PackedWeight:
         num_in: K, without filling.
         paired: gate and up rows alternate; the product gives SiLU(gate) * up, N / 2 numbers a row.
         tiling: how it is cut.
-        codes: flat; uint8 (nvfp4, fp8) or bfloat16.
-        block_scales: flat uint8, e4m3 bits; a single zero without block scales.
+        codes: flat; int32 words (nvfp4, fp8) or bfloat16.
+        block_scales: flat int16, e4m3 bits of two rows each; one zero without block scales.
         row_scale: float32 [N filled up to whole tiles].
     """
 
@@ -99,16 +107,18 @@ class PackedWeight:
 
 def choose_tiling(num_out: int, num_in: int, format: Format) -> Tiling:
     """Enough programs for the 132 multiprocessors of an H200, each with whole cache lines."""
-    block_k = 128 if format == "bf16" else 256
-    while block_k > 32 and block_k // 2 >= num_in:
+    is_small = num_out * num_in < 1 << 22
+    block_k = 256 if is_small and format != "bf16" else 128
+    while block_k > 64 and block_k // 2 >= num_in:
         block_k //= 2
     num_steps = -(-num_in // block_k)
-    if num_out * num_in < 1 << 22:
+    if is_small:
         # A small model lies in the L2: latency counts, so many small programs.
         return Tiling(block_n=16, block_k=block_k, num_warps=1)
-    # 128 rows a program spill registers where NVFP4 is dequantised.
+    # On an H200 128 columns a step took 24 us where 256 took 27, 128 rows a program 32 (gate and up
+    # of 18,432 x 2,560 in NVFP4, beside another job).
     split_k = max(1, min(num_steps // 2, 264 // -(-num_out // 64)))
-    return Tiling(block_n=64, block_k=block_k, split_k=split_k)
+    return Tiling(block_n=64, block_k=block_k, split_k=split_k, num_stages=4)
 
 
 def pack(
@@ -122,7 +132,8 @@ def pack(
         tiling: None chooses by the shape.
 
     Raises:
-        ValueError: formats or widths differ, or a pair does not match.
+        ValueError: formats or widths differ, a pair does not match, or a tile is no multiple of 16
+            rows and 64 columns.
     """
     codes, row_scale, block_scale = _joined(parts)
     if paired:
@@ -134,18 +145,18 @@ def pack(
     num_out, width = codes.shape
     num_in = 2 * width if format == "nvfp4" else width
     tiling = tiling or choose_tiling(num_out, num_in, format)
-    scales = torch.zeros(1, dtype=torch.uint8, device=codes.device)
+    if tiling.block_n % 16 or tiling.block_k % 64:
+        raise ValueError(f"a tile has 16 n rows and 64 n columns, not {tiling}")
+    scales = torch.zeros(1, dtype=torch.int16, device=codes.device)
     if block_scale is not None:
-        scales = _tiles(
-            block_scale.view(torch.uint8), tiling.block_n, tiling.block_k // SCALE_BLOCK
-        )
+        scales = _scale_words(block_scale, tiling)
     return PackedWeight(
         format=format,
         num_out=num_out,
         num_in=num_in,
         paired=paired,
         tiling=tiling,
-        codes=_code_tiles(codes, format, tiling),
+        codes=_CODE_WORDS[format](codes, tiling),
         block_scales=scales,
         row_scale=_filled(row_scale[:, None].float(), tiling.block_n, 1).flatten(),
     )
@@ -156,17 +167,16 @@ def unpack(weight: PackedWeight) -> Tensor:
     tiling = weight.tiling
     columns = weight.num_steps * tiling.block_k
     if weight.format == "nvfp4":
-        tiles = _untile(weight.codes, weight, tiling.block_k // 2)
-        halves = tiles.view(-1, weight.num_steps, tiling.block_k // 2)
-        codes = torch.cat([halves & 15, halves >> 4], -1).flatten(1).to(torch.int64)
+        codes = _unscattered(_nibbles(weight.codes), _E2M1_ORDER, weight)
         table = torch.tensor([*_E2M1, *(-value for value in _E2M1)], device=codes.device)
-        scales = _untile(weight.block_scales, weight, tiling.block_k // SCALE_BLOCK)
-        wide = scales.view(torch.float8_e4m3fn).float().repeat_interleave(SCALE_BLOCK, 1)
-        values = table[codes] * wide
+        bits = _unscattered(weight.block_scales.view(torch.uint8), _SCALE_ORDER, weight)
+        wide = bits.view(torch.float8_e4m3fn).float().repeat_interleave(SCALE_BLOCK, 1)
+        values = table[codes.to(torch.int64)] * wide
+    elif weight.format == "fp8":
+        bits = _unscattered(weight.codes.view(torch.uint8), _E4M3_ORDER, weight)
+        values = bits.view(torch.float8_e4m3fn).float()
     else:
-        tiles = _untile(weight.codes, weight, tiling.block_k)
-        values = tiles.view(torch.float8_e4m3fn) if weight.format == "fp8" else tiles
-        values = values.float()
+        values = _untile(weight.codes, weight, tiling.block_k).float()
     assert values.shape[1] == columns
     scaled = values * weight.row_scale[:, None]
     return scaled[: weight.num_out, : weight.num_in]
@@ -192,14 +202,82 @@ def _alternate(rows: Tensor) -> Tensor:
     return turned.view(rows.dtype)
 
 
-def _code_tiles(codes: Tensor, format: Format, tiling: Tiling) -> Tensor:
-    if format != "nvfp4":
-        return _tiles(codes, tiling.block_n, tiling.block_k)
-    half = tiling.block_k // 2
+class _Order(NamedTuple):
+    """Where the numbers of a tile go: its two axes split into parts, and the parts' new order.
+
+    Attributes:
+        parts: sizes of the parts behind bands [0], row groups [1], steps [4] and column groups [5].
+        order: the parts in memory, outermost first.
+        columns: columns of a group.
+    """
+
+    parts: tuple[int, ...]
+    order: tuple[int, ...]
+    columns: int
+
+
+# Parts: band, row group, r, g, step, column group, then what is named; the two last of nvfp4 and
+# fp8 orders are bits of a word.
+_E2M1_ORDER = _Order((2, 8, 4, 2, 4, 2), (0, 4, 5, 1, 3, 8, 6, 9, 7, 2), 64)  # s h t e
+_E4M3_ORDER = _Order((2, 8, 2, 2, 4, 2), (0, 4, 5, 1, 3, 8, 6, 7, 9, 2), 32)  # s h t e
+_SCALE_ORDER = _Order((2, 8, 4), (0, 4, 5, 1, 3, 6, 2), 4)  # s
+
+
+def _split_shape(order: _Order, rows: int, width: int, tiling: Tiling, step: int) -> list[int]:
+    r, g, *inner = order.parts
+    return [rows // tiling.block_n, tiling.block_n // 16, r, g, width // step,
+            step // order.columns, *inner]  # fmt: skip
+
+
+def _scattered(rows: Tensor, order: _Order, tiling: Tiling, step: int) -> Tensor:
+    """Numbers of whole tiles, `step` columns each, in their places in memory; flat."""
+    shape = _split_shape(order, *rows.shape, tiling, step)
+    return rows.reshape(shape).permute(order.order).flatten()
+
+
+def _unscattered(flat: Tensor, order: _Order, weight: PackedWeight) -> Tensor:
+    """The inverse: numbers [N, K or K / 16] with the filling."""
+    tiling = weight.tiling
+    step = tiling.block_k // (SCALE_BLOCK if order is _SCALE_ORDER else 1)
+    rows, width = weight.num_bands * tiling.block_n, weight.num_steps * step
+    shape = _split_shape(order, rows, width, tiling, step)
+    turned = flat.view([shape[axis] for axis in order.order])
+    back = [order.order.index(axis) for axis in range(len(shape))]
+    return turned.permute(back).reshape(rows, width)
+
+
+def _e2m1_words(codes: Tensor, tiling: Tiling) -> Tensor:
     single = torch.stack((codes & 15, codes >> 4), -1).flatten(1)
-    blocks = _filled(single, tiling.block_n, tiling.block_k).unflatten(1, (-1, tiling.block_k))
-    packed = blocks[..., :half] | (blocks[..., half:] << 4)
-    return _tiles(packed.flatten(1), tiling.block_n, half)
+    whole = _filled(single, tiling.block_n, tiling.block_k)
+    nibbles = _scattered(whole, _E2M1_ORDER, tiling, tiling.block_k)
+    return (nibbles[0::2] | (nibbles[1::2] << 4)).view(torch.int32)
+
+
+def _nibbles(words: Tensor) -> Tensor:
+    bits = words.view(torch.uint8)
+    return torch.stack((bits & 15, bits >> 4), -1).flatten()
+
+
+def _e4m3_words(codes: Tensor, tiling: Tiling) -> Tensor:
+    whole = _filled(codes.view(torch.uint8), tiling.block_n, tiling.block_k)
+    return _scattered(whole, _E4M3_ORDER, tiling, tiling.block_k).view(torch.int32)
+
+
+def _scale_words(scales: Tensor, tiling: Tiling) -> Tensor:
+    step = tiling.block_k // SCALE_BLOCK
+    whole = _filled(scales.view(torch.uint8), tiling.block_n, step)
+    return _scattered(whole, _SCALE_ORDER, tiling, step).view(torch.int16)
+
+
+def _plain_tiles(codes: Tensor, tiling: Tiling) -> Tensor:
+    return _tiles(codes, tiling.block_n, tiling.block_k)
+
+
+_CODE_WORDS: dict[Format, Callable[[Tensor, Tiling], Tensor]] = {
+    "nvfp4": _e2m1_words,
+    "fp8": _e4m3_words,
+    "bf16": _plain_tiles,
+}
 
 
 def _filled(rows: Tensor, block_n: int, block_k: int) -> Tensor:

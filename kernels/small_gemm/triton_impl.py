@@ -2,8 +2,8 @@
 """The product in Triton: weights are the wide side of the tensor cores, rows the narrow one.
 
 A program takes `block_n` output rows of the weight and a tile of 16 rows of x. Codes become
-bfloat16 by shifts and one multiplication, exactly: an e2m1 code times an e4m3 scale has 6
-significant bits. Shape legend: see reference.py.
+bfloat16 in the registers where the tensor cores want them: see fragments.py. Shape legend: see
+reference.py.
 """
 
 import torch
@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ocria.kernels.specimen import Specimen
 from ocria.kernels.triton_mode import is_interpreted
-from ocria.kernels.triton_numbers import e4m3, power_of_two, rounded, scaled_e2m1
+from ocria.kernels.triton_numbers import rounded
 
+from .fragments import e2m1_tile, e4m3_tile
 from .layout import Format, PackedWeight, choose_tiling
 from .reference import Norm
 
@@ -55,40 +56,18 @@ def accumulate(
     for step in range(first, last):
         tile = (band * NUM_STEPS + step).to(tl.int64)
         start = step * BLOCK_K
+        k = tl.arange(0, BLOCK_K)
         if FORMAT == 2:
-            HALF: tl.constexpr = BLOCK_K // 2
-            SCALES: tl.constexpr = BLOCK_K // 32
-            k = tl.arange(0, HALF)
-            packed = tl.load(codes + tile * (BLOCK_N * HALF) + n[:, None] * HALF + k[None, :])
-            scale_at = (
-                block_scales
-                + tile * (BLOCK_N * SCALES * 2)
-                + n[:, None] * (SCALES * 2)
-                + tl.arange(0, SCALES)[None, :]
-            )
-            low, high = tl.load(scale_at), tl.load(scale_at + SCALES)
-            x_low, squares_low = _rows(
-                x, gain, row, start, k, num_rows, num_in, stride_x, NORM, WIDE
-            )
-            x_high, squares_high = _rows(
-                x, gain, row, start + HALF, k, num_rows, num_in, stride_x, NORM, WIDE
-            )
-            acc = tl.dot(scaled_e2m1(packed & 15, low, BLOCK_N, HALF, WIDE), x_low, acc)
-            acc = tl.dot(scaled_e2m1(packed >> 4, high, BLOCK_N, HALF, WIDE), x_high, acc)
-            squares += squares_low + squares_high
+            w = e2m1_tile(codes, block_scales, tile, BLOCK_N, BLOCK_K, WIDE)
+        elif FORMAT == 1:
+            w = e4m3_tile(codes, tile, BLOCK_N, BLOCK_K, WIDE)
         else:
-            k = tl.arange(0, BLOCK_K)
-            stored = tl.load(codes + tile * (BLOCK_N * BLOCK_K) + n[:, None] * BLOCK_K + k[None, :])
-            if FORMAT == 1:
-                # The scale of 2^120 leaves the smallest code a normal number.
-                w = e4m3(stored, WIDE) * power_of_two(120, WIDE)
-            elif WIDE:
-                w = stored.to(tl.float32)
-            else:
-                w = stored
-            x_KM, more = _rows(x, gain, row, start, k, num_rows, num_in, stride_x, NORM, WIDE)
-            acc = tl.dot(w, x_KM, acc)
-            squares += more
+            w = tl.load(codes + tile * (BLOCK_N * BLOCK_K) + n[:, None] * BLOCK_K + k[None, :])
+            if WIDE:
+                w = w.to(tl.float32)
+        x_KM, more = _rows(x, gain, row, start, k, num_rows, num_in, stride_x, NORM, WIDE)
+        acc = tl.dot(w, x_KM, acc)
+        squares += more
     return acc, squares
 
 
@@ -222,8 +201,7 @@ def small_gemm(
     assert not (weight.paired and residual_MN is not None), "a pair has no residual"
     assert residual_MN is None or residual_MN.is_contiguous(), "a residual is contiguous"
     small_gemm_kernel[grid](
-        x_MK, weight.codes.view(torch.uint8) if weight.format == "fp8" else weight.codes,
-        weight.block_scales, weight.row_scale,
+        x_MK, weight.codes, weight.block_scales, weight.row_scale,
         norm.gain_K if norm else weight.row_scale,
         y_MN if residual_MN is None else residual_MN, y_MN, partial, arrived,
         num_rows, weight.num_out, weight.num_in, x_MK.stride(0), norm.eps if norm else 0.0,
@@ -237,11 +215,11 @@ def small_gemm(
 
 def specimens() -> list[Specimen]:
     """Launches of the shipped model's shapes and of a wide one."""
-    pointers = {"bf16": "*bf16", "fp8": "*u8", "nvfp4": "*u8"}
+    pointers = {"bf16": "*bf16", "fp8": "*i32", "nvfp4": "*i32"}
     found = []
     for name, code in FORMAT_CODES.items():
         types = {
-            "x": "*bf16", "codes": pointers[name], "block_scales": "*u8", "row_scale": "*fp32",
+            "x": "*bf16", "codes": pointers[name], "block_scales": "*i16", "row_scale": "*fp32",
             "gain": "*fp32", "residual": "*bf16", "y": "*bf16", "partial": "*fp32",
             "arrived": "*i32", "num_rows": "i32", "num_out": "i32", "num_in": "i32",
             "stride_x": "i32", "eps": "fp32",

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ocria.kernels.head import reference
-from ocria.kernels.small_gemm import Norm, PackedWeight, Tiling, WeightCodes, pack
+from ocria.kernels.small_gemm import Norm, PackedWeight, Tiling, WeightCodes, pack, unpack
 
 triton_impl = pytest.importorskip("ocria.kernels.head.triton_impl")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -16,15 +16,14 @@ def make_weight(vocabulary: int, hidden: int) -> PackedWeight:
     # Ids 5, 40 and 41 say the same: a tie in one band and across bands.
     weight[40] = weight[41] = weight[5]
     codes = WeightCodes("bf16", weight.to(DEVICE), torch.ones(vocabulary, device=DEVICE))
-    return pack([codes], tiling=Tiling(block_n=16, block_k=32, num_warps=1))
+    return pack([codes], tiling=Tiling(block_n=16, block_k=64, num_warps=1))
 
 
 def test_equals_specification_and_the_smallest_of_equals_wins() -> None:
     weight = make_weight(85, 48)
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(19, 48, generator=generator)
-    rows = weight.codes.view(6, 2, 16, 32).transpose(1, 2).reshape(96, 64)[:, :48].float().cpu()
-    x[3] = x[18] = rows[5]
+    x[3] = x[18] = unpack(weight)[5].cpu()
     x = x.bfloat16().to(DEVICE)
     norm = Norm(torch.full((48,), 1.5, device=DEVICE), 1e-6)
     forbidden = torch.zeros(85, dtype=torch.uint8, device=DEVICE)

@@ -104,7 +104,7 @@ def test_triton_pairs(format: Format) -> None:
 @pytest.mark.parametrize("split_k", [1, 2])
 def test_a_row_has_the_same_bits_in_every_company(format: Format, split_k: int) -> None:
     codes, _ = stored(format, 48, 128)
-    weight = pack([codes], tiling=Tiling(block_n=16, block_k=32, split_k=split_k, num_warps=1))
+    weight = pack([codes], tiling=Tiling(block_n=16, block_k=64, split_k=split_k, num_warps=1))
     x = normal(37, 128, seed=6).bfloat16().to(DEVICE)
     norm = Norm(torch.ones(128, device=DEVICE), 1e-6)
     whole = triton_impl.small_gemm(x, weight, norm=norm)
