@@ -27,7 +27,7 @@ from ocria.quantization.rounded_source import UNCALIBRATED, MixedSource, PlainSo
 from ocria.quantization.source import QuantizedSource
 from ocria.tokenizer import Tokenizer
 from ocria.weights import CheckpointReader, LoadReport, assign, read_manifest
-from ocria.weights.hub import NEEDED, NOTICE, fetch, name_of, parse_hub_id
+from ocria.weights.hub import NEEDED, NOTICE, cached_snapshot, fetch, name_of, parse_hub_id
 from ocria.weights.manifest import Manifest, check_sizes, digest_of_files
 
 Weights = QuantizedSource | MixedSource | PlainSource
@@ -72,10 +72,11 @@ class LoadedModel:
     preset: Preset = NATIVE
 
 
-def find_checkpoint(name: str | Path) -> Path:
+def find_checkpoint(name: str | Path, *, may_fetch: bool = True) -> Path:
     """Folder of a checkpoint by name: shipped, a folder's path, a preset, or an id of the hub.
 
-    A preset and an id are looked up in the hub's local cache; only what is not there is fetched.
+    A preset and an id are looked up in the hub's local cache; only what is not there is fetched,
+    unless `may_fetch` is unset.
 
     Raises:
         WeightsError: none of these, or not on this machine and not to be had; the hint lists
@@ -94,7 +95,7 @@ def find_checkpoint(name: str | Path) -> Path:
     preset = preset_named(str(name))
     hub_id = parse_hub_id((preset.hub_id if preset else None) or str(name))
     if hub_id is not None:
-        return fetch(hub_id)
+        return fetch(hub_id, may_fetch=may_fetch)
     shipped_names = [row.name for row in list_checkpoints()]
     names = ", ".join([*shipped_names, *(preset.name for preset in PRESETS)])
     raise WeightsError(f"model `{name}` is unknown", hint=f"a folder, or one of: {names}")
@@ -118,6 +119,28 @@ def list_checkpoints() -> tuple[CheckpointRow, ...]:
                     precision=manifest.precision,
                     num_bytes=manifest.num_bytes,
                     digest=manifest.digest,
+                )
+            )
+    return tuple(rows)
+
+
+def list_cached() -> tuple[CheckpointRow, ...]:
+    """The presets whose checkpoints lie whole in the hub's local cache."""
+    rows = []
+    for preset in PRESETS:
+        hub_id = parse_hub_id(preset.hub_id or "")
+        folder = cached_snapshot(hub_id) if hub_id is not None else None
+        if folder is not None:
+            reader = CheckpointReader(folder)
+            source = QuantizedSource(reader, read_quantization(folder, read_config(folder)))
+            rows.append(
+                CheckpointRow(
+                    name=preset.name,
+                    folder=folder,
+                    licence=preset.licence,
+                    precision="+".join(source.formats()) or _plain_format(reader),
+                    num_bytes=sum(file.stat().st_size for file in folder.iterdir()),
+                    digest=digest_of_files(folder),
                 )
             )
     return tuple(rows)

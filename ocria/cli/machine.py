@@ -116,7 +116,7 @@ def _drafter(model: str, device: str) -> str:
     if not _is_drafted(device):
         return "auto: none on CUDA, where rows still round by the window around them (docs/log.md)"
     chosen = "auto, step by step: text-layer, ngram"
-    folder = find_drafter(find_checkpoint(model))
+    folder = find_drafter(find_checkpoint(model, may_fetch=False))
     if folder is None:
         return f"{chosen}; no dflash weights"
     config = DrafterConfig.from_mapping(read_config(folder))
@@ -137,7 +137,7 @@ def _model(name: str) -> str:
     from ocria.models.registry import find_checkpoint
     from ocria.weights import read_manifest, verify
 
-    folder = find_checkpoint(name)
+    folder = find_checkpoint(name, may_fetch=False)
     manifest = read_manifest(folder)
     if manifest is None:
         return f"{folder}: no manifest, cannot be verified"

@@ -35,11 +35,12 @@ def models(
 
 
 def _list(sink: TextIO, *, verify: bool, as_json: bool) -> ExitCode:
-    from ocria.models.registry import list_checkpoints
+    from ocria.models.registry import list_cached, list_checkpoints
 
-    rows = list_checkpoints()
-    if not rows:
+    shipped = list_checkpoints()
+    if not shipped:
         raise WeightsError("no checkpoint is installed", hint=DAMAGE_HINT)
+    rows = (*shipped, *list_cached())
     problems = {row.name: _problems(row) if verify else None for row in rows}
     with reporting_write_errors("standard output"):
         if as_json:
@@ -54,9 +55,12 @@ def _list(sink: TextIO, *, verify: bool, as_json: bool) -> ExitCode:
 
 
 def _problems(row: "CheckpointRow") -> list[str]:
-    from ocria.weights import verify
+    from ocria.weights import read_manifest, verify
+    from ocria.weights.hub import verify_snapshot
 
-    return [f"{problem.file}: {problem.message}" for problem in verify(row.folder)]
+    # What came from the hub has no manifest of ours; its cache keeps the digests.
+    check = verify_snapshot if read_manifest(row.folder) is None else verify
+    return [f"{problem.file}: {problem.message}" for problem in check(row.folder)]
 
 
 def _table(rows: "tuple[CheckpointRow, ...]", problems: dict[str, list[str] | None]) -> str:

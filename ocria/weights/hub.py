@@ -4,6 +4,7 @@ Looking into the cache needs neither the network nor the hub's library. The libr
 is imported only to fetch. A large file goes on where an interrupted fetch left it.
 """
 
+import hashlib
 import logging
 import os
 import re
@@ -16,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ocria.errors import WeightsError
+from ocria.weights.manifest import Problem
 from ocria.weights.reader import SINGLE_FILE, shard_names
 from ocria.weights.transfer import transfer
 
@@ -35,6 +37,7 @@ DRAFTER_FILES: Needed = (("config.json",),)
 
 _HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+?)(?:@(?P<revision>[\w./-]+))?")
 _WANTED = re.compile(r"[^/]+\.(?:json|safetensors|jinja)|instruction\.txt")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _LINE_EVERY_S = 5.0
 _LARGE_BYTES = 8 << 20
 _LOGGER = logging.getLogger(__name__)
@@ -104,12 +107,29 @@ def missing_files(folder: Path, needed: Needed = NEEDED) -> tuple[str, ...]:
     return tuple(lacking)
 
 
-def fetch(hub_id: HubId, needed: Needed = NEEDED) -> Path:
+def verify_snapshot(folder: Path) -> tuple[Problem, ...]:
+    """Every weights file of a cached checkpoint that is not what the hub's digest says; reads all.
+
+    The cache names large files by their SHA-256. Small ones it names by another digest: they are
+    not checked.
+    """
+    problems = []
+    for path in sorted(folder.iterdir()):
+        expected = path.resolve().name
+        if not path.is_file():
+            problems.append(Problem(file=path.name, message="missing"))
+        elif _SHA256.fullmatch(expected) and (found := _sha256(path)) != expected:
+            problems.append(Problem(file=path.name, message=f"sha256 {found}, not {expected}"))
+    return tuple(problems)
+
+
+def fetch(hub_id: HubId, needed: Needed = NEEDED, *, may_fetch: bool = True) -> Path:
     """The folder of a checkpoint, from the cache or else from the hub.
 
     Args:
         hub_id: which.
         needed: files that it must hold beside its weights.
+        may_fetch: the hub may be asked.
 
     Raises:
         WeightsError: it is in neither, or the hub cannot be reached; within `DEADLINE_S` and the
@@ -118,6 +138,8 @@ def fetch(hub_id: HubId, needed: Needed = NEEDED) -> Path:
     found = cached_snapshot(hub_id, needed)
     if found is not None:
         return found
+    if not may_fetch:
+        raise _absent(hub_id, "`ocria parse` would fetch it")
     library = _import_library(hub_id)
     commit, files = _listing(library, hub_id)
     total = sum(file.num_bytes for file in files)
@@ -156,6 +178,11 @@ class _Arrived:
             self._told_s = now_s
         share = 100 * self._count / max(self._total, 1)
         _LOGGER.log(NOTICE, "fetching %s: %.0f %%", self._repo, min(share, 100))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _repo_folder(hub_id: HubId) -> Path:

@@ -1,5 +1,6 @@
 """`ocria models` and `ocria doctor` on small folders that stand in for checkpoints."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     write_manifest(folder, manifest)
     monkeypatch.setattr("ocria.models.registry.SHIPPED", tmp_path / "checkpoints")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "no-hub"))
     return folder
 
 
@@ -45,6 +47,41 @@ def test_models_are_listed(checkpoint: Path, capfd: Capture) -> None:
     header, row = capfd.readouterr().out.splitlines()
     assert header.split() == ["NAME", "PRECISION", "SIZE", "LICENCE", "DIGEST", "STATE"]
     assert row.startswith("ocria-nano  bf16") and row.endswith("default")
+
+
+def test_presets_in_the_hub_s_cache_are_listed_and_verified(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    repo = tmp_path / "hub" / "models--numind--NuExtract3"
+    snapshot = repo / "snapshots" / "abc"
+    for folder in (snapshot, repo / "refs", repo / "blobs"):
+        folder.mkdir(parents=True)
+    (repo / "refs" / "main").write_text("abc")
+    for name in ("config.json", "tokenizer.json", "preprocessor_config.json"):
+        (snapshot / name).write_text("{}")
+    save_file({"w": torch.zeros(64).bfloat16()}, tmp_path / "weights")
+    content = (tmp_path / "weights").read_bytes()
+    blob = repo / "blobs" / hashlib.sha256(content).hexdigest()
+    blob.write_bytes(content)
+    (snapshot / "model.safetensors").symlink_to(blob)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    assert main(["models", "--verify", "--json"]) == 0
+    rows = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [row["name"] for row in rows] == ["ocria-nano", "nuextract3"]
+    assert (rows[1]["licence"], rows[1]["precision"]) == ("Apache-2.0", "bf16")
+    assert rows[1]["problems"] == []
+    blob.write_bytes(content[:-1] + b"x")
+    assert main(["models", "--verify"]) == 6
+    assert "nuextract3: model.safetensors: sha256" in capfd.readouterr().err
+
+
+def test_doctor_fetches_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("ocria.weights.hub._import_library", None)
+    assert main(["doctor", "--model", "chandra-ocr-2", "--device", "cpu"]) == 6
+    assert "would fetch it" in capfd.readouterr().err
 
 
 def test_verify_finds_one_changed_bit(checkpoint: Path, capfd: Capture) -> None:

@@ -198,7 +198,9 @@ def test_a_name_leads_to_the_cache_and_a_path_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(registry, "fetch", lambda found: asked.append(found.repo) or tmp_path)
+    monkeypatch.setattr(
+        registry, "fetch", lambda found, **options: asked.append(found.repo) or tmp_path
+    )
     assert registry.find_checkpoint("chandra-ocr-2") == tmp_path
     assert registry.find_checkpoint("someone/else") == tmp_path
     assert asked == ["datalab-to/chandra-ocr-2", "someone/else"]
