@@ -27,7 +27,8 @@ from ocria.quantization.rounded_source import UNCALIBRATED, MixedSource, PlainSo
 from ocria.quantization.source import QuantizedSource
 from ocria.tokenizer import Tokenizer
 from ocria.weights import CheckpointReader, LoadReport, assign, read_manifest
-from ocria.weights.hub import NEEDED, NOTICE, cached_snapshot, fetch, name_of, parse_hub_id
+from ocria.weights.hub import NOTICE, fetch
+from ocria.weights.hub_cache import NEEDED, cached_snapshot, name_of, parse_hub_id
 from ocria.weights.manifest import Manifest, check_sizes, digest_of_files
 
 Weights = QuantizedSource | MixedSource | PlainSource

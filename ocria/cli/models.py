@@ -56,7 +56,7 @@ def _list(sink: TextIO, *, verify: bool, as_json: bool) -> ExitCode:
 
 def _problems(row: "CheckpointRow") -> list[str]:
     from ocria.weights import read_manifest, verify
-    from ocria.weights.hub import verify_snapshot
+    from ocria.weights.hub_cache import verify_snapshot
 
     # What came from the hub has no manifest of ours; its cache keeps the digests.
     check = verify_snapshot if read_manifest(row.folder) is None else verify

@@ -6,64 +6,30 @@ on the page.
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import cast
 
 from ocria.document import BlockType
 from ocria.output.blocks import Reading
-from ocria.output.clean import clean
 from ocria.output.decoded import DecodedText, PageGeometry
+from ocria.output.doctags_lexemes import (
+    BLOCKS,
+    CELLS,
+    FRAMES,
+    LANGUAGE,
+    LEVEL,
+    LISTS,
+    LOCATION,
+    Lexeme,
+    lexemes,
+)
 from ocria.output.frame import Box, styled_box
 from ocria.output.markup_style import MarkupStyle
-from ocria.output.otsl import CellKind, OtslCell, grid_from_otsl
+from ocria.output.otsl import OtslCell, grid_from_otsl
 
-BLOCKS: Mapping[str, BlockType] = {
-    "text": "paragraph",
-    "paragraph": "paragraph",
-    "title": "heading",
-    "list_item": "list_item",
-    "otsl": "table",
-    "document_index": "table",
-    "formula": "formula",
-    "code": "code",
-    "picture": "figure",
-    "chart": "figure",
-    "caption": "caption",
-    "footnote": "footnote",
-    "page_header": "header",
-    "page_footer": "footer",
-    "checkbox_selected": "form_field",
-    "checkbox_unselected": "form_field",
-    "form": "form_field",
-    "key_value_region": "form_field",
-    "reference": "paragraph",
-    "handwritten_text": "paragraph",
-}
-_LISTS = frozenset({"ordered_list", "unordered_list"})
-_FRAMES = frozenset({"doctag", "inline", "group", "smiles"}) | _LISTS
-_CELLS: Mapping[str, CellKind] = {
-    **{kind: kind for kind in ("fcel", "ecel", "ched", "lcel", "ucel", "xcel")},
-    "rhed": "ched",
-    "srow": "fcel",
-}
 _HOLDS_CAPTION = frozenset({"table", "figure", "code"})
-_TAG = re.compile(r"<(?P<close>/?)(?P<name>[a-z_]+[a-z0-9_]*|_[\w+#.\-]+_)>")
-_LOCATION = re.compile(r"loc_(\d{1,4})")
-_LEVEL = re.compile(r"section_header_level_([1-6])")
-_LANGUAGE = re.compile(r"_[\w+#.\-]+_")
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,7}")
 _CHECK = {"checkbox_selected": "[x] ", "checkbox_unselected": "[ ] "}
-
-
-class _Lexeme(NamedTuple):
-    """A tag (`name`, `close`) or text (`name` None)."""
-
-    name: str | None
-    close: bool
-    text: str
-    start: int
-    end: int
 
 
 @dataclass
@@ -87,52 +53,10 @@ def read_doctags(
 ) -> tuple[list[Reading], bool]:
     """The blocks of a page, and whether something had to be mended."""
     reader = _Reader(decoded, geometry, style)
-    for lexeme in _lexemes(decoded):
+    for lexeme in lexemes(decoded):
         reader.take(lexeme)
     reader.finish()
     return reader.readings, reader.mended
-
-
-def _is_known(name: str) -> bool:
-    return (
-        name in BLOCKS
-        or name in _FRAMES
-        or name in _CELLS
-        or name in ("nl", "page_break")
-        or any(p.fullmatch(name) for p in (_LOCATION, _LEVEL, _LANGUAGE))
-    )
-
-
-def _lexemes(decoded: DecodedText) -> Iterator[_Lexeme]:
-    special = {
-        (match.start(), match.end())
-        for low, high in decoded.special_spans
-        if 0 <= low < high
-        and (match := _TAG.fullmatch(decoded.text, low, high))
-        and _is_known(match["name"])
-    }
-    controls = {span for span in decoded.special_spans if span not in special}
-    text = decoded.text
-    done = 0
-    for match in _TAG.finditer(text):
-        known = match.span() in special if special else _is_known(match["name"])
-        if not known:
-            continue
-        yield from _text(text, done, match.start(), controls)
-        yield _Lexeme(match["name"], bool(match["close"]), "", match.start(), match.end())
-        done = match.end()
-    yield from _text(text, done, len(text), controls)
-
-
-def _text(text: str, start: int, end: int, controls: set[tuple[int, int]]) -> Iterator[_Lexeme]:
-    """Text between tags, without control tokens such as the end of the page."""
-    body = text[start:end]
-    for low, high in sorted(controls, reverse=True):
-        if start <= low < high <= end:
-            body = body[: low - start] + body[high - start :]
-    body = clean(body)
-    if body:
-        yield _Lexeme(None, False, body, start, end)
 
 
 class _Reader:
@@ -144,18 +68,18 @@ class _Reader:
         self._frames: list[str] = []
         self._numbers: list[int] = []
 
-    def take(self, lexeme: _Lexeme) -> None:
+    def take(self, lexeme: Lexeme) -> None:
         """Goes on by one lexeme."""
         name = lexeme.name
         if name is None:
             self._text(lexeme)
-        elif name in _FRAMES:
+        elif name in FRAMES:
             self._frame(name, close=lexeme.close)
-        elif location := _LOCATION.fullmatch(name):
+        elif location := LOCATION.fullmatch(name):
             self._location(int(location[1]), lexeme)
-        elif name in _CELLS or name == "nl":
+        elif name in CELLS or name == "nl":
             self._cell(name, lexeme)
-        elif name == "page_break" or _LANGUAGE.fullmatch(name):
+        elif name == "page_break" or LANGUAGE.fullmatch(name):
             return
         else:
             (self._end if lexeme.close else self._begin)(name, lexeme)
@@ -169,25 +93,25 @@ class _Reader:
     def _frame(self, name: str, *, close: bool) -> None:
         if not close:
             self._frames.append(name)
-            if name in _LISTS:
+            if name in LISTS:
                 self._numbers.append(0)
             return
         if name not in self._frames:
             self.mended = True
             return
-        while self._open and self._open[-1].type == "list_item" and name in _LISTS:
+        while self._open and self._open[-1].type == "list_item" and name in LISTS:
             self.mended = True
             self._close()
         while self._frames:
             ended = self._frames.pop()
-            if ended in _LISTS:
+            if ended in LISTS:
                 self._numbers.pop()
             if ended == name:
                 return
             self.mended = True
 
-    def _begin(self, name: str, lexeme: _Lexeme) -> None:
-        level = _LEVEL.fullmatch(name)
+    def _begin(self, name: str, lexeme: Lexeme) -> None:
+        level = LEVEL.fullmatch(name)
         kind: BlockType = "heading" if level else BLOCKS[name]
         while self._open and not _may_hold(self._open[-1], kind):
             self.mended = True
@@ -205,7 +129,7 @@ class _Reader:
         if name in _CHECK:
             self._open[-1].texts.append(_CHECK[name])
 
-    def _end(self, name: str, lexeme: _Lexeme) -> None:
+    def _end(self, name: str, lexeme: Lexeme) -> None:
         if name not in [block.tag for block in self._open]:
             self.mended = True
             return
@@ -214,14 +138,14 @@ class _Reader:
             self._close()
         self._close()
 
-    def _location(self, value: int, lexeme: _Lexeme) -> None:
+    def _location(self, value: int, lexeme: Lexeme) -> None:
         block = self._open[-1] if self._open else None
         if block is None or len(block.locations) == 4:
             self.mended = True
             return
         block.locations.append(value)
 
-    def _text(self, lexeme: _Lexeme) -> None:
+    def _text(self, lexeme: Lexeme) -> None:
         if not self._open:
             if not lexeme.text.strip():
                 return
@@ -250,7 +174,7 @@ class _Reader:
         self.mended |= not can_hold
         block.row[-1] = OtslCell(cell.kind if can_hold else "fcel", f"{cell.text} {text}".strip())
 
-    def _cell(self, name: str, lexeme: _Lexeme) -> None:
+    def _cell(self, name: str, lexeme: Lexeme) -> None:
         block = self._open[-1] if self._open else None
         if block is None or block.type not in ("table", "figure"):
             self.mended = True
@@ -261,14 +185,14 @@ class _Reader:
         # A chart holds its numbers as a table.
         block.type = "table"
         if name != "nl":
-            block.row.append(OtslCell(_CELLS[name], ""))
+            block.row.append(OtslCell(CELLS[name], ""))
         elif block.row:
             block.rows.append(block.row)
             block.row = []
         else:
             self.mended = True
 
-    def _mark(self, block: _Open, lexeme: _Lexeme) -> None:
+    def _mark(self, block: _Open, lexeme: Lexeme) -> None:
         if not block.has_content:
             block.start, block.has_content = lexeme.start, True
         block.end = lexeme.end
@@ -311,7 +235,7 @@ class _Reader:
     def _item(self, text: str) -> str:
         if not text or re.match(r"(?:[-+*•◦▪–]|\d{1,9}[.)])\s+\S", text):
             return text
-        lists = [frame for frame in self._frames if frame in _LISTS]
+        lists = [frame for frame in self._frames if frame in LISTS]
         ordered = bool(lists) and lists[-1] == "ordered_list"
         return f"{self._numbers[-1]}. {text}" if ordered and self._numbers else f"- {text}"
 

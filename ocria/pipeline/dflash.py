@@ -6,7 +6,8 @@ from ocria.engine.speculative import DFlashDrafter
 from ocria.errors import WeightsError
 from ocria.models.drafter import DraftHost, LoadedDrafter, find_drafter, load_drafter
 from ocria.models.registry import LoadedModel
-from ocria.weights.hub import DRAFTER_FILES, fetch, parse_hub_id
+from ocria.weights.hub import fetch
+from ocria.weights.hub_cache import DRAFTER_FILES, parse_hub_id
 
 
 class DFlashMaker:

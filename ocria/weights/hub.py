@@ -1,10 +1,9 @@
-"""Checkpoints of the Hugging Face hub: found in its local cache, or fetched when asked for by id.
+"""Fetches checkpoints from the Hugging Face hub into its local cache (`hub_cache`).
 
-Looking into the cache needs neither the network nor the hub's library. The library (extra `hub`)
-is imported only to fetch. A large file goes on where an interrupted fetch left it.
+The hub's library (extra `hub`) is imported only for that. A large file goes on where an interrupted
+fetch left it.
 """
 
-import hashlib
 import logging
 import os
 import re
@@ -17,110 +16,31 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ocria.errors import WeightsError
-from ocria.weights.manifest import Problem
-from ocria.weights.reader import SINGLE_FILE, shard_names
+from ocria.weights.hub_cache import (
+    NEEDED,
+    HubId,
+    Needed,
+    cache_folder,
+    cached_snapshot,
+    missing_files,
+    repo_folder,
+)
 from ocria.weights.transfer import transfer
 
 NOTICE = 25
 """Level of messages that a person sees without `-v`; `ocria.console.logs` words them."""
 DEADLINE_S = 2.5
 """Longest wait for the hub's first answer. Resolving a name alone can hang for longer."""
-Needed = tuple[tuple[str, ...], ...]
-NEEDED: Needed = (
-    ("config.json",),
-    ("tokenizer.json",),
-    ("preprocessor_config.json", "processor_config.json"),
-)
-"""Files beside the weights; one name of each line must be there."""
-DRAFTER_FILES: Needed = (("config.json",),)
-"""The same of a drafter, which has no tokenizer of its own."""
-
-_HUB_ID = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+?)(?:@(?P<revision>[\w./-]+))?")
 _WANTED = re.compile(r"[^/]+\.(?:json|safetensors|jinja)|instruction\.txt")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 _LINE_EVERY_S = 5.0
 _LARGE_BYTES = 8 << 20
 _LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HubId:
-    """`owner/name`, perhaps with `@revision`."""
-
-    repo: str
-    revision: str = "main"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _File:
     name: str
     num_bytes: int
-
-
-def parse_hub_id(name: str) -> HubId | None:
-    """`name` as an id of the hub, or None if it cannot be one."""
-    match = _HUB_ID.fullmatch(name)
-    if match is None or match["repo"].startswith((".", "-")) or ".." in name:
-        return None
-    return HubId(repo=match["repo"], revision=match["revision"] or "main")
-
-
-def cache_folder() -> Path:
-    """Where the hub's library keeps what it fetched, by the variables that it reads."""
-    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if os.environ.get(variable):
-            return Path(os.environ[variable]).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    home = os.environ.get("HF_HOME") or f"{base}/huggingface"
-    return Path(home).expanduser() / "hub"
-
-
-def cached_snapshot(hub_id: HubId, needed: Needed = NEEDED) -> Path | None:
-    """The folder of a checkpoint that lies in the cache whole, or None."""
-    folder = _repo_folder(hub_id)
-    reference = folder / "refs" / hub_id.revision
-    commit = reference.read_text().strip() if reference.is_file() else hub_id.revision
-    snapshot = folder / "snapshots" / commit
-    return snapshot if snapshot.is_dir() and not missing_files(snapshot, needed) else None
-
-
-def name_of(folder: Path) -> str:
-    """What to call a checkpoint folder: its own name, or its id in the hub's cache."""
-    repo = folder.absolute().parent.parent
-    if folder.absolute().parent.name == "snapshots" and repo.name.startswith("models--"):
-        return repo.name.removeprefix("models--").replace("--", "/")
-    return folder.resolve().name
-
-
-def missing_files(folder: Path, needed: Needed = NEEDED) -> tuple[str, ...]:
-    """What a checkpoint folder lacks, as names; empty for a whole one."""
-    lacking = [
-        " or ".join(names)
-        for names in needed
-        if not any((folder / name).is_file() for name in names)
-    ]
-    try:
-        shard_names(folder)
-    except WeightsError as error:
-        named = str(error).partition(": ")[2]
-        lacking.append(named or SINGLE_FILE)
-    return tuple(lacking)
-
-
-def verify_snapshot(folder: Path) -> tuple[Problem, ...]:
-    """Every weights file of a cached checkpoint that is not what the hub's digest says; reads all.
-
-    The cache names large files by their SHA-256. Small ones it names by another digest: they are
-    not checked.
-    """
-    problems = []
-    for path in sorted(folder.iterdir()):
-        expected = path.resolve().name
-        if not path.is_file():
-            problems.append(Problem(file=path.name, message="missing"))
-        elif _SHA256.fullmatch(expected) and (found := _sha256(path)) != expected:
-            problems.append(Problem(file=path.name, message=f"sha256 {found}, not {expected}"))
-    return tuple(problems)
 
 
 def fetch(hub_id: HubId, needed: Needed = NEEDED, *, may_fetch: bool = True) -> Path:
@@ -148,7 +68,7 @@ def fetch(hub_id: HubId, needed: Needed = NEEDED, *, may_fetch: bool = True) -> 
     for file in files:
         _fetch_file(library, hub_id, commit, file, arrived)
     _remember(hub_id, commit)
-    snapshot = _repo_folder(hub_id) / "snapshots" / commit
+    snapshot = repo_folder(hub_id) / "snapshots" / commit
     lacking = missing_files(snapshot, needed)
     if lacking:
         raise WeightsError(
@@ -178,15 +98,6 @@ class _Arrived:
             self._told_s = now_s
         share = 100 * self._count / max(self._total, 1)
         _LOGGER.log(NOTICE, "fetching %s: %.0f %%", self._repo, min(share, 100))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _repo_folder(hub_id: HubId) -> Path:
-    return cache_folder() / ("models--" + hub_id.repo.replace("/", "--"))
 
 
 def _import_library(hub_id: HubId) -> Any:
@@ -279,7 +190,7 @@ def _fetch_large(
 
     url = library.hf_hub_url(hub_id.repo, file.name, revision=commit, endpoint=endpoint)
     found = library.get_hf_file_metadata(url, timeout=DEADLINE_S)
-    target = _repo_folder(hub_id) / "blobs" / found.etag
+    target = repo_folder(hub_id) / "blobs" / found.etag
     if target.is_file():
         arrived.add(file.num_bytes)
         return
@@ -309,7 +220,7 @@ def _silent_bar() -> Any:
 
 def _remember(hub_id: HubId, commit: str) -> None:
     """Notes which commit a branch was, as the library does when it is given the branch."""
-    reference = _repo_folder(hub_id) / "refs" / hub_id.revision
+    reference = repo_folder(hub_id) / "refs" / hub_id.revision
     if hub_id.revision != commit:
         reference.parent.mkdir(parents=True, exist_ok=True)
         reference.write_text(commit)
@@ -330,7 +241,7 @@ def _absent(hub_id: HubId, why: str) -> WeightsError:
     names = ", ".join(" or ".join(names) for names in NEEDED)
     return WeightsError(
         f"model `{hub_id.repo}` is not on this machine; {why}",
-        hint=f"looked for {names} and *.safetensors in {_repo_folder(hub_id)}; fetch the "
+        hint=f"looked for {names} and *.safetensors in {repo_folder(hub_id)}; fetch the "
         "repository where there is a network and give its folder as `--model DIR`",
     )
 

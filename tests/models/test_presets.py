@@ -16,7 +16,7 @@ from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.special_tokens import SpecialTokens, special_tokens
 from ocria.options import DEFAULT_MODEL
 from ocria.tokenizer import Tokenizer
-from ocria.weights import hub
+from ocria.weights import hub_cache
 
 from .test_registry import CONFIG, TEXT
 
@@ -81,7 +81,7 @@ def test_presets_have_names_and_ids_of_their_own() -> None:
     names = [preset.name for preset in PRESETS] + [DEFAULT_MODEL]
     assert len(set(names)) == len(names) and all(name == name.lower() for name in names)
     ids = [preset.hub_id or "" for preset in PRESETS]
-    assert len(set(ids)) == len(ids) and all(hub.parse_hub_id(found) for found in ids)
+    assert len(set(ids)) == len(ids) and all(hub_cache.parse_hub_id(found) for found in ids)
     for preset in (*PRESETS, GENERIC):
         assert preset.instruction == preset.instruction.strip() and preset.licence
         if preset.budget is not None:

@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import save_file
 
 from ocria.errors import WeightsError
-from ocria.weights import hub
+from ocria.weights import hub, hub_cache
 
 from .hub_server import COMMIT, HubServer, serving
 
 REPO = "someone/reader"
-ID = hub.HubId(repo=REPO)
+ID = hub_cache.HubId(repo=REPO)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def server(files: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
     ],
 )
 def test_what_an_id_looks_like(name: str, expected: tuple[str, str] | None) -> None:
-    found = hub.parse_hub_id(name)
+    found = hub_cache.parse_hub_id(name)
     assert (found and (found.repo, found.revision)) == expected
 
 
@@ -74,9 +74,9 @@ def test_the_cache_is_where_the_library_has_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("HF_HUB_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
     monkeypatch.delenv("HF_HOME", raising=False)
-    assert hub.cache_folder() == Path("/x/huggingface/hub")
+    assert hub_cache.cache_folder() == Path("/x/huggingface/hub")
     monkeypatch.setenv("HF_HOME", "/h")
-    assert hub.cache_folder() == Path("/h/hub")
+    assert hub_cache.cache_folder() == Path("/h/hub")
 
 
 def test_a_fetch_brings_what_is_needed_and_says_so(
@@ -91,7 +91,7 @@ def test_a_fetch_brings_what_is_needed_and_says_so(
     told = [record.getMessage() for record in caplog.records]
     assert told[0] == f"fetching {REPO} from the hub: 0.0 GB"
     assert told[-1] == f"fetched {REPO}, revision {COMMIT}"
-    assert hub.missing_files(folder) == ()
+    assert hub_cache.missing_files(folder) == ()
 
 
 def test_what_lies_in_the_cache_opens_no_socket(
@@ -106,7 +106,7 @@ def test_what_lies_in_the_cache_opens_no_socket(
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert hub.fetch(ID) == folder
-    assert hub.fetch(hub.HubId(repo=REPO, revision=COMMIT)) == folder
+    assert hub.fetch(hub_cache.HubId(repo=REPO, revision=COMMIT)) == folder
 
 
 def test_a_broken_fetch_goes_on_where_it_stopped(
@@ -118,7 +118,7 @@ def test_a_broken_fetch_goes_on_where_it_stopped(
         WeightsError, match=r"fetching model\.safetensors of someone/reader stopped"
     ):
         hub.fetch(ID)
-    assert hub.cached_snapshot(ID) is None
+    assert hub_cache.cached_snapshot(ID) is None
     first, server.cut_after = server.sent["model.safetensors"], None
     assert first == 100_000
     folder = hub.fetch(ID)
@@ -139,8 +139,8 @@ def test_a_damaged_transfer_is_not_kept(
     part.write_bytes(b"x" * part.stat().st_size)
     with pytest.raises(WeightsError, match="came damaged"):
         hub.fetch(ID)
-    assert list(cache.rglob("*.part")) == [] and hub.cached_snapshot(ID) is None
-    assert hub.fetch(ID) == hub.cached_snapshot(ID)
+    assert list(cache.rglob("*.part")) == [] and hub_cache.cached_snapshot(ID) is None
+    assert hub.fetch(ID) == hub_cache.cached_snapshot(ID)
 
 
 def test_a_repository_without_safetensors_is_refused(server: HubServer, files: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_repository_without_safetensors_is_refused(server: HubServer, files: P
 
 def test_an_unknown_repository_says_so(server: HubServer) -> None:
     with pytest.raises(WeightsError, match="the hub has no such repository"):
-        hub.fetch(hub.HubId(repo="someone/else"))
+        hub.fetch(hub_cache.HubId(repo="someone/else"))
 
 
 def test_switched_off_names_the_files_and_opens_no_socket(
@@ -208,7 +208,7 @@ def test_a_drafter_needs_no_tokenizer(server: HubServer, files: Path) -> None:
     folder = drafter_folder(REPO)
     assert folder is not None and (folder / "model.safetensors").is_file()
     assert drafter_folder(str(files)) == files and drafter_folder(None) is None
-    assert hub.cached_snapshot(ID) is None
+    assert hub_cache.cached_snapshot(ID) is None
     with pytest.raises(WeightsError, match=r"it lacks tokenizer\.json"):
         hub.fetch(ID)
 
@@ -216,11 +216,11 @@ def test_a_drafter_needs_no_tokenizer(server: HubServer, files: Path) -> None:
 def test_a_half_fetched_folder_lacks_its_shards(files: Path) -> None:
     (files / "model.safetensors").unlink()
     (files / "config.json").unlink()
-    assert hub.missing_files(files) == ("config.json", "model.safetensors")
+    assert hub_cache.missing_files(files) == ("config.json", "model.safetensors")
     (files / "model.safetensors.index.json").write_text(
         '{"weight_map": {"a": "model-00001-of-00002.safetensors"}}'
     )
-    assert "model-00001-of-00002.safetensors" in hub.missing_files(files)
+    assert "model-00001-of-00002.safetensors" in hub_cache.missing_files(files)
 
 
 def test_notices_are_seen_without_verbosity(capsys: pytest.CaptureFixture[str]) -> None:
