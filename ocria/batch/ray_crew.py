@@ -5,6 +5,9 @@ that a run needs: pages come back as they are read, and the run alone writes.
 """
 
 import os
+import signal
+import socket
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -125,21 +128,37 @@ def _ray() -> Any:
 
 
 def _connect(ray: Any, address: str) -> bool:
-    """Connects, or starts a cluster; whether it was started here."""
+    """Connects, or starts a cluster; whether it was started here.
+
+    Raises:
+        DeviceError: nobody answers at the address.
+    """
     if ray.is_initialized():
         return False
-    quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "error"}
-    if address == "local":
-        ray.init(address="local", **quiet)
-        return True
+    is_local = address == "local"
+    # Ray takes SIGTERM for itself; how a run ends is for the program to say.
+    handler = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="error")
-    except (ConnectionError, ValueError, RuntimeError) as error:
+        if not is_local:
+            _knock(address)
+        own = {"include_dashboard": False} if is_local else {}
+        ray.init(address=address, log_to_driver=False, logging_level="error", **own)
+    except (OSError, ValueError, RuntimeError) as error:
         raise DeviceError(
             f"no Ray cluster can be reached at {address}",
             hint="start one with `ray start --head`, or use `--ray local`",
         ) from error
-    return True
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
+    return is_local
+
+
+def _knock(address: str) -> None:
+    """Fails at once where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
 def _places(ray: Any, options: BatchOptions) -> tuple[bool, int]:

@@ -1,0 +1,134 @@
+"""`ocria batch` as a program, with a stand-in model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from documents import pdf
+
+STAND_IN = [sys.executable, str(Path(__file__).parent / "stand_in.py")]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.pdf").write_bytes(pdf(12, 1))
+    (folder / "b.pdf").write_bytes(pdf(2, 2))
+    return folder
+
+
+def run(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*STAND_IN, "batch", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | variables,
+    )
+
+
+def test_standard_output_stays_empty_and_the_summary_is_said(source: Path) -> None:
+    done = run(source, source.parent / "out", "--jobs", 1)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "documents   2: 2 ok" in done.stderr and "14: 14 ok" in done.stderr
+    again = run(source, source.parent / "out", "--jobs", 1, "-q")
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+
+
+def test_progress_for_programs(source: Path) -> None:
+    (source / "c.pdf").write_bytes(b"%PDF-1.7 nothing")
+    done = run(source, source.parent / "out", "--progress", "json", "--jobs", 1)
+    assert done.returncode == 7
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    kinds = [event["event"] for event in events]
+    assert kinds[0] == "begin" and kinds[-1] == "summary"
+    assert (kinds.count("page"), kinds.count("document")) == (14, 3)
+    pages = [event for event in events if event["event"] == "page"]
+    assert pages[-1]["num_pages"] == 14 and pages[-1]["pages_per_second"] > 0
+    assert events[-1]["documents"] == {"ok": 2, "failed": 1}
+
+
+def test_a_failed_page_is_named_even_when_quiet(source: Path) -> None:
+    run(source, source.parent / "clean", "--jobs", 1)
+    text = (source.parent / "clean" / "b.pdf.md").read_text()
+    digest = text.split("page 2 shows ")[1].strip()
+    done = run(source, source.parent / "out", "-q", STAND_IN_FAIL=digest)
+    assert done.returncode == 7
+    assert "b.pdf: page 2 failed: the stand-in was told to fail" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_says_so_and_goes_on(source: Path, number: signal.Signals) -> None:
+    out, log = source.parent / "out", source.parent / "log"
+    process = subprocess.Popen(
+        [*STAND_IN, "batch", str(source), str(out), "--jobs", "1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"STAND_IN_DELAY": "0.2", "STAND_IN_LOG": str(log)},
+    )
+    deadline = time.monotonic() + 60
+    while not log.exists() or len(log.read_text().splitlines()) < 4:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == (130 if number == signal.SIGINT else 143)
+    assert "Traceback" not in said
+    assert (out / "report.html").exists()
+    done = run(source, out, "--progress", "json", STAND_IN_LOG=str(log))
+    assert done.returncode == 0
+    lines = [line.split(" ", 1)[1] for line in log.read_text().splitlines()]
+    # At most the page that was being read is read twice.
+    assert len(lines) - len(set(lines)) <= 1
+    summary = json.loads(done.stderr.splitlines()[-1])
+    assert summary["num_resumed_pages"] >= 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["in", "out", "-f", "docx"], 2, "unknown format: `docx`"),
+        (["in", "out", "--jobs", "0"], 2, "--jobs must be at least 1"),
+        (["in", "out", "--timeout", "0"], 2, "--timeout must be above 0"),
+        (["in", "out", "--gpus", "some"], 2, "--gpus must be `all`"),
+        (["absent", "out"], 3, "absent does not exist"),
+        (["in/*.tiff", "out"], 3, "nothing matches"),
+        (["in", "in/a.pdf"], 4, "cannot write into"),
+        (["in"], 2, "Missing argument"),
+    ],
+)
+def test_what_cannot_be_meant(
+    source: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, words: str
+) -> None:
+    monkeypatch.chdir(source.parent)
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_every_option_of_the_contract_is_in_the_help() -> None:
+    shown = run("--help").stdout
+    options = (
+        "-f --recursive --no-recursive --jobs --gpus --ray --retry-failed --fail-fast --timeout "
+        "--model --device --drafter --max-tokens --dpi --password-file --page-markers --furniture "
+        "--stats --progress --overwrite -v -q"
+    )
+    assert [option for option in options.split() if option not in shown] == []
+
+
+def test_the_help_loads_nothing_heavy() -> None:
+    probe = (
+        "from ocria.cli import main; main(['batch', '--help'])\n"
+        "import sys; sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert not {"torch", "numpy", "PIL", "ray", "rich"} & set(done.stderr.split())
