@@ -235,7 +235,7 @@ class Lane:
         pictures = document.pages(numbers, target, with_text=drafting.wants_text)
         for picture in pictures:
             job = self._reader.job(picture, drafting)
-            self._hand_on(_Ready(key, job, _begun(job)))
+            self._hand_on(_Ready(key, job, job.begin()))
 
     def _opened(self, assignment: Assignment, document: DocumentReader) -> Opened:
         source = document.source
@@ -264,11 +264,3 @@ class Lane:
 
 class _Stopping(Exception):
     """The lane is being closed."""
-
-
-def _begun(job: "PageJob") -> "Request | Page":
-    """A page whose picture cannot be cut fails by itself."""
-    try:
-        return job.begin()
-    except MemoryError:
-        return job.failed("out_of_memory", "the page does not fit in memory; try a lower --dpi")

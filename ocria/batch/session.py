@@ -107,7 +107,9 @@ def open_lane(options: BatchOptions) -> Lane:
     from ocria.pipeline.page_reader import load_page_reader
 
     device = resolve_device(options.parse.device).type
-    reader: Reader = load_page_reader(options.parse, most_pages=PAGES_SIDE_BY_SIDE[device])
+    reader: Reader = load_page_reader(
+        options.parse, most_pages=PAGES_SIDE_BY_SIDE[device], isolates=True
+    )
     return Lane(
         reader,
         options.parse,

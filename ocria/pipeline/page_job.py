@@ -187,3 +187,27 @@ class PageJob:
             status="blank",
             stats=PageStats(seconds=spent, decoding=None) if self._rules.stats else None,
         )
+
+
+class IsolatedPageJob(PageJob):
+    """A page whose surprises are its own: one among ten thousand documents does not end the run."""
+
+    def begin(self) -> Request | Page:
+        """As `PageJob.begin`; an unforeseen error fails the page."""
+        try:
+            return super().begin()
+        except MemoryError:
+            return self.failed("out_of_memory", "the page does not fit in memory; lower --dpi")
+        except Exception as error:
+            return self._surprised(error)
+
+    def conclude(self, outcome: Outcome) -> Request | Page:
+        """As `PageJob.conclude`; an unforeseen error fails the page."""
+        try:
+            return super().conclude(outcome)
+        except Exception as error:
+            return self._surprised(error)
+
+    def _surprised(self, error: Exception) -> Page:
+        described = f"{type(error).__name__}: {error}"
+        return self.failed("decode_failed", f"a bug of OCRia, please report it: {described}")

@@ -35,7 +35,7 @@ from ocria.pipeline.dflash import dflash_maker, drafter_folder
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.mtp import brings_mtp, mtp_maker
-from ocria.pipeline.page_job import PageJob, ReadingRules
+from ocria.pipeline.page_job import IsolatedPageJob, PageJob, ReadingRules
 from ocria.rasterize import PageFailed, PageImage
 from ocria.version import __version__
 from ocria.vision import PreprocessorConfig, SizeRule
@@ -51,13 +51,22 @@ class PageReader:
         model: the loaded checkpoint.
         options: see `ParseOptions`.
         most_pages: pages that are read side by side if memory allows.
+        isolates: an unforeseen error fails its page and is not raised.
 
     Attributes:
         size_rule: maps a picture's size in pixels to the size that the model reads.
     """
 
-    def __init__(self, model: LoadedModel, options: ParseOptions, *, most_pages: int = 1) -> None:
+    def __init__(
+        self,
+        model: LoadedModel,
+        options: ParseOptions,
+        *,
+        most_pages: int = 1,
+        isolates: bool = False,
+    ) -> None:
         self.model = model
+        self._isolates = isolates
         self._options = options
         preprocessor = image_settings(model)
         self.size_rule: SizeRule = preprocessor.size_rule
@@ -134,7 +143,8 @@ class PageReader:
 
     def job(self, picture: PageImage | PageFailed, drafting: Drafting) -> PageJob:
         """A page to be read; its `begin` may run elsewhere, before it is submitted."""
-        return PageJob(picture, self._rules, drafting)
+        kind = IsolatedPageJob if self._isolates else PageJob
+        return kind(picture, self._rules, drafting)
 
     @property
     def num_slots(self) -> int:
@@ -188,7 +198,9 @@ class PageReader:
             self._jobs[self._engine.submit(following)] = (key, job)
 
 
-def load_page_reader(options: ParseOptions, *, most_pages: int = 1) -> PageReader:
+def load_page_reader(
+    options: ParseOptions, *, most_pages: int = 1, isolates: bool = False
+) -> PageReader:
     """Loads the checkpoint that the options name, to read up to `most_pages` side by side.
 
     Raises:
@@ -209,7 +221,8 @@ def load_page_reader(options: ParseOptions, *, most_pages: int = 1) -> PageReade
             f"the model {folder.name} has no MTP head",
             hint="leave `--drafter` out: `auto` takes the best drafter there is",
         )
-    return PageReader(_load(folder, options), options, most_pages=most_pages)
+    model = _load(folder, options)
+    return PageReader(model, options, most_pages=most_pages, isolates=isolates)
 
 
 def _load(folder: Path, options: ParseOptions) -> LoadedModel:

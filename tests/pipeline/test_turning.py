@@ -12,7 +12,7 @@ from ocria.models.presets import NATIVE
 from ocria.models.registry import find_checkpoint
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
-from ocria.pipeline.page_job import PageJob, ReadingRules
+from ocria.pipeline.page_job import IsolatedPageJob, PageJob, ReadingRules
 from ocria.pipeline.turning import opening_turn, turned
 from ocria.rasterize import PageImage
 from ocria.tokenizer import Tokenizer
@@ -68,6 +68,22 @@ def make_job(rotation: Rotation = 0) -> PageJob:
         stats=True,
     )
     return PageJob(picture(rotation), rules, Drafting("none", tokenizer, rules.markup))
+
+
+def test_an_unforeseen_error_fails_the_page_where_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def surprise(*_: object, **__: object) -> None:
+        raise KeyError("no such block")
+
+    job = make_job()
+    monkeypatch.setattr("ocria.pipeline.page_job.build_page_blocks", surprise)
+    with pytest.raises(KeyError):
+        job.conclude(result("<|paragraph|>"))
+    isolated = IsolatedPageJob(job.picture, job._rules, job._drafting)
+    page = isolated.conclude(result("<|paragraph|>"))
+    assert isinstance(page, Page) and page.status == "failed" and page.error is not None
+    assert "no such block" in page.error.message
 
 
 def result(text: str) -> Result:
