@@ -69,7 +69,7 @@ def main() -> None:
 
     options = EvalOptions(
         dataset=arguments.dataset, device=arguments.device, model=arguments.model,
-        dpi=DPI, threads=len(cores),
+        dpi=DPI, threads=len(cores), side_by_side=1,
     )  # fmt: skip
     pages = list(_sample(arguments.dataset, arguments.per_set, arguments.only))
     if not pages:

@@ -69,6 +69,15 @@ def eval_(
             "--threads", metavar="N", help="CPU threads of each engine.  [default: every core]"
         ),
     ] = None,
+    side_by_side: Annotated[
+        int | None,
+        typer.Option(
+            "--side-by-side",
+            metavar="N",
+            help="Pages that OCRia reads at once; their seconds are shares. 1: one by one.  "
+            "[default: 8 on a CPU, else 1]",
+        ),
+    ] = None,
     katex: Annotated[
         Path | None,
         typer.Option(
@@ -109,6 +118,7 @@ def eval_(
         rerun=rerun,
         unscored=unscored,
         threads=threads,
+        side_by_side=side_by_side,
         katex=katex,
         furniture=furniture,
     )

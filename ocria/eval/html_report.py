@@ -22,7 +22,7 @@ from ocria.eval.figures import METRICS, Aggregate
 from ocria.eval.items import Item, Truth
 from ocria.eval.normalize import normalise, plain_from_markdown
 from ocria.eval.page_images import page_images
-from ocria.eval.report import EvalReport, ScoredItem
+from ocria.eval.report import SHARED_SECONDS, EvalReport, ScoredItem
 from ocria.eval.score import ItemScore, plain_truth_text
 from ocria.eval.tables import tables_in
 
@@ -65,6 +65,11 @@ def write_html(report: EvalReport, path: Path) -> None:
 
 def _write_page(report: EvalReport, stream: TextIO) -> None:
     engines = ", ".join(f"{run.engine} {run.version}".strip() for run in report.runs)
+    shared = "".join(
+        f" {safe(run.engine)}: {run.num_in_company} {SHARED_SECONDS}."
+        for run in report.runs
+        if run.num_in_company
+    )
     stream.write(
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
@@ -74,7 +79,7 @@ def _write_page(report: EvalReport, stream: TextIO) -> None:
         f"<h1>{safe(report.dataset.name)}</h1><p>{safe(engines)}. Pages at {report.dpi} dpi. "
         "<del>Missing</del> and <ins>added or misread</ins> words are marked in each reading, "
         "after normalisation; a click on a page enlarges it. Formulas are compared as "
-        f"{safe(report.formulas_compared)}.</p>"
+        f"{safe(report.formulas_compared)}.{shared}</p>"
     )
     stream.write(_figures_html("Overall (machine-made truth left out)", report, None))
     stream.write(_suites_html(report))

@@ -31,6 +31,8 @@ class EvalOptions:
         with_text_layer: let OCRia read the PDF itself, text layer included; a case apart.
         shard: (I, N) runs only every Nth item, from the Ith (0-based), and scores what is there.
         threads: CPU threads that each engine may use; None takes every core that this process may.
+        side_by_side: pages that OCRia reads at once, if memory allows; None: 8 on a CPU, else 1.
+            Readings are the same; seconds of pages in company are shares.
         rerun: ignore kept predictions.
         unscored: also run files without truth, for failures, loops and times.
         katex: folder of an installed `katex` package, to compare formulas as pictures too.
@@ -50,6 +52,7 @@ class EvalOptions:
     with_text_layer: bool = False
     shard: tuple[int, int] = (0, 1)
     threads: int | None = None
+    side_by_side: int | None = None
     rerun: bool = False
     unscored: bool = False
     katex: Path | None = None
@@ -62,6 +65,8 @@ class EvalOptions:
             raise UsageError(f"--dpi must be 36 to 600, not {self.dpi}")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"--threads must be at least 1, not {self.threads}")
+        if self.side_by_side is not None and self.side_by_side < 1:
+            raise UsageError(f"--side-by-side must be at least 1, not {self.side_by_side}")
         index, count = self.shard
         if not 0 <= index < count:
             raise UsageError(

@@ -12,8 +12,8 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -121,12 +121,12 @@ class PredictionStore:
         self.mark = mark
 
     def kept_pages(self, name: str) -> tuple[PagePrediction, ...]:
-        """Pages that an equal engine has read before, up to one that failed; none of another's.
+        """Pages that an equal engine has read before, but those that failed; none of another's.
 
         Raises PredictionError for a damaged file.
         """
         _, pages = self._kept(name)
-        return tuple(takewhile(lambda page: page.status != FAILED, pages))
+        return tuple(page for page in pages if page.status != FAILED)
 
     def finished(self, name: str) -> Prediction | None:
         """The whole reading of what the mark asks for; None where any of it is still to read.
@@ -141,7 +141,7 @@ class PredictionStore:
 
     def _kept(self, name: str) -> tuple[str | list[int], tuple[PagePrediction, ...]]:
         """What an equal engine was asked for, and the pages that it read."""
-        path = self._journal(name)
+        path = self.journal(name)
         if not path.is_file():
             return "", ()
         row, pages = _read_journal(path)
@@ -159,35 +159,17 @@ class PredictionStore:
         Raises PredictionError for a name that no file can have, OutputError where none can be
         written.
         """
-        try:
-            return self._keep(name, kept, more)
-        except OSError as error:
-            raise OutputError(
-                f"the reading of {name} cannot be kept in {self.folder}: {error.strerror}",
-                hint="name another folder with --work; what was read stays",
-            ) from error
+        reading = self.begin(name, kept)
+        reading.open()
+        for page in more:
+            reading.add(page)
+        return reading.finish()
 
-    def _keep(
-        self, name: str, kept: Sequence[PagePrediction], more: Iterator[PagePrediction]
-    ) -> Prediction:
-        path = self._journal(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        markdown = self.folder / f"{name}.md"
-        # It says that a reading is finished, so one of an earlier reading must not stand here.
-        markdown.unlink(missing_ok=True)
-        pages = list(kept)
-        with path.open("w", encoding="utf-8", newline="\n") as journal:
-            _write_line(journal, asdict(self.mark))
-            for page in pages:
-                _write_line(journal, asdict(page))
-            for page in more:
-                _write_line(journal, asdict(page))
-                pages.append(page)
-        prediction = Prediction(pages=tuple(pages))
-        _write_whole(markdown, prediction.markdown + "\n")
-        return prediction
+    def begin(self, name: str, kept: Sequence[PagePrediction]) -> OpenReading:
+        """A reading that will follow the pages kept before; writes nothing yet."""
+        return OpenReading(self, name, kept)
 
-    def _journal(self, name: str) -> Path:
+    def journal(self, name: str) -> Path:
         """Raises PredictionError for a name that leads out of the folder or is too long."""
         path = self.folder / f"{name}.pages.jsonl"
         if len(os.fsencode(path.name)) > MAX_NAME_BYTES:
@@ -197,9 +179,88 @@ class PredictionStore:
         return path
 
 
+class OpenReading:
+    """A reading on its way into the store: `open`, `add` each page, `finish`.
+
+    All raise OutputError where nothing can be written, `open` PredictionError for a name that no
+    file can have. No file is held open between calls, so that many can be on their way.
+
+    Attributes:
+        pages: the pages so far, those kept before included.
+    """
+
+    def __init__(self, store: PredictionStore, name: str, kept: Sequence[PagePrediction]) -> None:
+        self.pages = list(kept)
+        self._store = store
+        self._name = name
+        self._path: Path | None = None
+
+    def open(self) -> None:
+        """Start the journal anew with the pages kept before; later calls do nothing."""
+        if self._path is not None:
+            return
+        path = self._store.journal(self._name)
+        with self._writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # It says that a reading is finished: one of an earlier reading must not stand here.
+            self._markdown.unlink(missing_ok=True)
+            with path.open("w", encoding="utf-8", newline="\n") as journal:
+                _write_line(journal, asdict(self._store.mark))
+                for page in self.pages:
+                    _write_line(journal, asdict(page))
+        self._path = path
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the journal was started."""
+        return self._path is not None
+
+    def add(self, page: PagePrediction) -> None:
+        """Write a page behind those that are there."""
+        assert self._path is not None, "`open` comes first"
+        with self._writing(), self._path.open("a", encoding="utf-8", newline="\n") as journal:
+            _write_line(journal, asdict(page))
+        self.pages.append(page)
+
+    def finish(self) -> Prediction:
+        """Put the pages in order and write their Markdown, which makes the reading whole."""
+        assert self._path is not None, "`open` comes first"
+        prediction = Prediction(pages=tuple(sorted(self.pages, key=self._place)))
+        with self._writing():
+            if list(prediction.pages) != self.pages:
+                rows = (asdict(self._store.mark), *map(asdict, prediction.pages))
+                _write_whole(self._path, "".join(map(_line, rows)))
+            _write_whole(self._markdown, prediction.markdown + "\n")
+        return prediction
+
+    def _place(self, page: PagePrediction) -> int:
+        """Pages read side by side end in any order; they belong in that of the asking."""
+        asked = self._store.mark.asked
+        return page.number if isinstance(asked, str) else asked.index(page.number)
+
+    @property
+    def _markdown(self) -> Path:
+        return self._store.folder / f"{self._name}.md"
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            folder = self._store.folder
+            raise OutputError(
+                f"the reading of {self._name} cannot be kept in {folder}: {error.strerror}",
+                hint="name another folder with --work; what was read stays",
+            ) from error
+
+
 def _write_line(stream: TextIO, row: dict[str, Any]) -> None:
-    stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    stream.write(_line(row))
     stream.flush()
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _write_whole(path: Path, text: str) -> None:
@@ -212,7 +273,7 @@ def _write_whole(path: Path, text: str) -> None:
 def _page(row: dict[str, Any]) -> PagePrediction:
     blocks = tuple(ReadBlock(**block) for block in row["blocks"])
     page = PagePrediction(**{**row, "blocks": blocks})
-    counts = (page.number, page.tokens or 0, page.threads or 0)
+    counts = (page.number, page.tokens or 0, page.threads or 0, page.side_by_side)
     numbers = (*counts, page.seconds or 0, page.cpu_seconds or 0, *(b.confidence for b in blocks))
     texts = (page.markdown, page.status, *(block.text for block in blocks))
     if not all(isinstance(text, str) for text in texts) or not math.isfinite(sum(numbers)):

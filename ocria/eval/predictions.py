@@ -23,7 +23,8 @@ class PagePrediction:
 
     `status` is that of the document JSON, or `failed` with a reason in `error`. Seconds and tokens
     are None where the engine does not say; CPU seconds are those of this process and of children
-    that ended, on `threads` threads.
+    that ended, on `threads` threads. Where `side_by_side` is over 1, that many pages were read at
+    once, and both are this page's shares of the time that they took.
     """
 
     number: int
@@ -35,6 +36,15 @@ class PagePrediction:
     blocks: tuple[ReadBlock, ...] = ()
     cpu_seconds: float | None = None
     threads: int | None = None
+    side_by_side: int = 1
+
+
+def failed_page(number: int, error: Exception, *, seconds: float) -> PagePrediction:
+    """The page that an engine raised on."""
+    return PagePrediction(
+        number=number, markdown="", seconds=seconds, status=FAILED,
+        error=f"{type(error).__name__}: {error}",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

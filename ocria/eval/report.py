@@ -16,6 +16,7 @@ from ocria.eval.suite_figures import SuiteFigure, suite_figures
 
 DIGITS = 4
 AS_LATEX = "normalised LaTeX"
+SHARED_SECONDS = "pages read side by side: their seconds are shares of the time of all of them"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,12 @@ class EngineRun:
     origins: tuple[Aggregate, ...]
     problems: tuple[Problem, ...]
     suites: tuple[SuiteFigure, ...] = ()
+
+    @property
+    def num_in_company(self) -> int:
+        """Pages that were read beside others: their seconds are shares of a common time."""
+        pages = (page for item in self.items for page in item.prediction.pages)
+        return sum(page.side_by_side > 1 for page in pages)
 
     def suite_text(self, name: str) -> str:
         """A suite's figure by name as people read it; nothing where it is not known."""
@@ -108,6 +115,7 @@ def _run_row(run: EngineRun) -> dict[str, Any]:
         "engine": run.engine,
         "version": run.version,
         **_aggregate_row(run.overall),
+        **({"pages_side_by_side": run.num_in_company} if run.num_in_company else {}),
         **_bench_row(run),
         **_suites_row(run),
         "sets": {group.name: _aggregate_row(group) for group in run.groups},

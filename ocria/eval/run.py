@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from ocria.eval.datasets import load_dataset
 from ocria.eval.engines import Engine, PageImage, UnreadablePage, make_engine
 from ocria.eval.formula_pictures import FormulaPictures, open_formula_pictures
 from ocria.eval.items import Dataset, Item, Problem
+from ocria.eval.one_by_one import read_one_by_one
 from ocria.eval.options import EvalOptions
 from ocria.eval.page_images import page_images
 from ocria.eval.prediction_store import (
@@ -28,6 +27,13 @@ from ocria.eval.prediction_store import (
 from ocria.eval.predictions import FAILED, PagePrediction, Prediction
 from ocria.eval.report import AS_LATEX, EngineRun, EvalReport, ScoredItem, summarise
 from ocria.eval.score import ItemScore, score_item
+from ocria.eval.side_by_side import (
+    Waiting,
+    WhatIsRead,
+    is_for_company,
+    read_side_by_side,
+    what_is_read,
+)
 
 Notify = Callable[[str], None]
 _log = logging.getLogger(__name__)
@@ -141,14 +147,15 @@ def _run_engine(
     )  # fmt: skip
     scored: list[ScoredItem] = []
     problems: list[Problem] = []
-    index, count = options.shard
-    for number, item in enumerate(dataset.items):
-        if number % count != index:
-            continue
+    read: dict[WhatIsRead, Prediction] = {}
+    if is_for_company(engine):
+        waiting = _waiting(mark, dataset, options)
+        read = read_side_by_side(engine, waiting, threads=options.num_threads, notify=notify)
+    for number, item in _own_items(dataset, options):
         try:
-            own = replace(mark, source_sha256=file_sha256(item.path), asked=asked_pages(item.pages))
-            store = PredictionStore(options.work / engine.name, own)
-            prediction = _predict(engine, store, item, options)
+            prediction = read.get(what_is_read(item)) or _predict(
+                engine, _store(mark, item, options), item, options
+            )
         except OutputError:
             raise  # No later reading could be kept either.
         except (PredictionError, OcriaError) as error:
@@ -163,6 +170,34 @@ def _run_engine(
         scored.append(ScoredItem(score=score, prediction=prediction))
         notify(f"{engine.name} {number + 1}/{len(dataset.items)} {item.name}{_absent(score)}")
     return summarise(engine.name, engine.version, scored, problems)
+
+
+def _own_items(dataset: Dataset, options: EvalOptions) -> Iterator[tuple[int, Item]]:
+    """The items of this shard with their numbers."""
+    index, count = options.shard
+    for number, item in enumerate(dataset.items):
+        if number % count == index:
+            yield number, item
+
+
+def _store(mark: EngineMark, item: Item, options: EvalOptions) -> PredictionStore:
+    own = replace(mark, source_sha256=file_sha256(item.path), asked=asked_pages(item.pages))
+    return PredictionStore(options.work / mark.engine, own)
+
+
+def _waiting(mark: EngineMark, dataset: Dataset, options: EvalOptions) -> Iterator[Waiting]:
+    """Items that are not kept in whole; of items that share a name the first."""
+    names: set[str] = set()
+    for _, item in _own_items(dataset, options):
+        if item.name in names:
+            continue
+        names.add(item.name)
+        store = _store(mark, item, options)
+        whole, kept = (None, ()) if options.rerun else _kept_pages(store, item)
+        if whole is None:
+            done = frozenset(page.number for page in kept)
+            pictures = page_images(item.path, item.pages, dpi=options.dpi, done=done)
+            yield Waiting(item=item, store=store, kept=kept, pictures=pictures)
 
 
 def _absent(score: ItemScore) -> str:
@@ -189,7 +224,9 @@ def _predict(
     pictures = [page for page in waiting if isinstance(page, PageImage)]
     if options.with_text_layer:
         pictures = [replace(page, source=item.path) for page in pictures]
-    return store.keep(item.name, kept, _timed(engine, pictures, item.lang, options.num_threads))
+    return store.keep(
+        item.name, kept, read_one_by_one(engine, pictures, item.lang, options.num_threads)
+    )
 
 
 def _kept_pages(
@@ -202,44 +239,3 @@ def _kept_pages(
         _log.warning("%s: kept reading not used, read again: %s", item.name, error)
         return None, ()
     return whole, tuple(p for p in kept if item.pages is None or p.number in item.pages)
-
-
-def _timed(
-    engine: Engine, images: list[PageImage], lang: str, threads: int
-) -> Iterator[PagePrediction]:
-    """Pages with the CPU time that each took, all threads and ended children counted."""
-    started = _cpu_time_s()
-    for page in _read_pages(engine, images, lang):
-        now = _cpu_time_s()
-        yield replace(page, cpu_seconds=now - started, threads=threads)
-        started = _cpu_time_s()
-
-
-def _cpu_time_s() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-def _read_pages(engine: Engine, images: list[PageImage], lang: str) -> Iterator[PagePrediction]:
-    """Pages as the engine gives them; where it raises, the page due fails and the rest goes on."""
-    waiting = images
-    while waiting:
-        started = time.perf_counter()
-        done = 0
-        try:
-            for page in engine.read(waiting, lang=lang):
-                done += 1
-                started = time.perf_counter()
-                yield page
-            return
-        # Any engine may fail in any way on a page; the others must still be read.
-        except Exception as error:
-            if done < len(waiting):
-                yield PagePrediction(
-                    number=waiting[done].number,
-                    markdown="",
-                    seconds=time.perf_counter() - started,
-                    status=FAILED,
-                    error=f"{type(error).__name__}: {error}",
-                )
-        waiting = waiting[done + 1 :]

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from ocria.eval.figures import METRICS, Aggregate, MetricSpec
-from ocria.eval.report import EngineRun, EvalReport
+from ocria.eval.report import SHARED_SECONDS, EngineRun, EvalReport
 
 SHOWN = ("cer", "word_f1", "order_edit", "teds", "teds_structure", "formula_match",
          "formula_match_drawn", "rules_passed", "invented_words", "invented_chars")  # fmt: skip
@@ -33,6 +33,9 @@ def print_report(report: EvalReport, stream: TextIO) -> None:
         "of the mean.",
         style="dim",
     )
+    for run in report.runs:
+        if run.num_in_company:
+            console.print(escape(f"{run.engine}: {run.num_in_company} {SHARED_SECONDS}."))
     _print_problems(report, console)
 
 
