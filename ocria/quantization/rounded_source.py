@@ -74,11 +74,13 @@ class MixedSource:
 
     def read(self, name: str, dtype: torch.dtype) -> Tensor:
         """The values that the rounded tensor stands for."""
-        packed = self.read_packed(name)
-        if isinstance(packed, nvfp4.NVFP4Tensor):
+        if name in self._group_of:
+            packed = self.read_packed(name)
+            assert isinstance(packed, nvfp4.NVFP4Tensor), "groups become NVFP4"
             return nvfp4.dequantize(packed, dtype)
-        if isinstance(packed, fp8.FP8Tensor) and name in self._tables:
-            return fp8.dequantize(packed, dtype)
+        if name in self._tables:
+            tiles = _tiles(self._plain(name))
+            return torch.cat([fp8.dequantize(fp8.quantize(rows), dtype) for rows in tiles])
         return self._source.read(name, dtype)
 
     def read_packed(self, name: str) -> Stored:
@@ -117,11 +119,14 @@ class MixedSource:
 
 def _table(name: str, weight_NK: Tensor) -> fp8.FP8Tensor:
     """FP8 row by row, a tile of rows at a time: an embedding in float32 would take 5 GB."""
-    step = max(1, _TILE_WEIGHTS // weight_NK.shape[1])
-    tiles = [fp8.quantize(rows) for rows in weight_NK.split(step)]
+    tiles = [fp8.quantize(rows) for rows in _tiles(weight_NK)]
     codes_NK = torch.cat([tile.codes_NK.view(torch.uint8) for tile in tiles])
     scale_N1 = torch.cat([tile.scale_N1 for tile in tiles])
     return fp8.FP8Tensor(codes_NK.view(torch.float8_e4m3fn), scale_N1)
+
+
+def _tiles(weight_NK: Tensor) -> Sequence[Tensor]:
+    return weight_NK.split(max(1, _TILE_WEIGHTS // weight_NK.shape[1]))
 
 
 class PlainSource:

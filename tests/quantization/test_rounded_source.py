@@ -56,6 +56,8 @@ def test_tables_are_fp8_by_row_in_tiles(tmp_path: Path, monkeypatch: pytest.Monk
     assert isinstance(found, fp8.FP8Tensor)
     assert torch.equal(found.codes_NK.view(torch.uint8), expected.codes_NK.view(torch.uint8))
     assert torch.equal(found.scale_N1, expected.scale_N1)
+    values = MixedSource(plain, GROUPS, TABLES).read("e.weight", torch.float32)
+    assert torch.equal(values, fp8.dequantize(expected, torch.float32))
 
 
 def test_the_rest_stays_and_formats_are_told(tmp_path: Path) -> None:
