@@ -230,4 +230,4 @@ def _failures(task: _Task, reason: str) -> Iterator[PageRead]:
     for number in sorted(task.left or ()):
         failure = PageFailure(code="decode_failed", message=reason)
         page = Page(number=number, width_pt=0.0, height_pt=0.0, status="failed", error=failure)
-        yield PageRead(task.outer_key, page, 0.0, None)
+        yield PageRead(task.outer_key, page, 0.0, None, None)

@@ -8,6 +8,7 @@ a machine that loses power.
 
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,6 +78,7 @@ class Journal:
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
         self._path = path
+        self._images = path.with_suffix(".images")
         path.parent.mkdir(parents=True, exist_ok=True)
         contents = read_contents(path)
         self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
@@ -101,8 +103,17 @@ class Journal:
         """Pages that it holds as failed."""
         return set(self._contents.failed)
 
-    def add(self, page: Page) -> None:
-        """Appends a page; it replaces an earlier reading of the same page."""
+    def add(self, page: Page, image: bytes | None = None) -> None:
+        """Appends a page; it replaces an earlier reading of the same page.
+
+        Args:
+            page: as it was read.
+            image: its picture, kept beside the journal for `image`.
+        """
+        if image is not None:
+            # Before the page itself: a page that is known has its picture.
+            self._images.mkdir(exist_ok=True)
+            (self._images / f"{page.number}.png").write_bytes(image)
         record = to_record(page)
         offset = self._contents.length
         self._append(record)
@@ -118,6 +129,13 @@ class Journal:
                 raise OSError(f"the journal has changed on disk: {self._path}")
             yield from_record(record)
 
+    def image(self, number: int) -> bytes | None:
+        """The picture of a page, if there is one."""
+        try:
+            return (self._images / f"{number}.png").read_bytes()
+        except FileNotFoundError:
+            return None
+
     def sync(self) -> None:
         """Brings everything to the disk."""
         os.fsync(self._file.fileno())
@@ -128,8 +146,9 @@ class Journal:
         self._file.close()
 
     def delete(self) -> None:
-        """Removes the file: the document is finished."""
+        """Removes the file and the pictures: the document is finished."""
         self.close()
+        shutil.rmtree(self._images, ignore_errors=True)
         self._path.unlink(missing_ok=True)
 
     def _append(self, value: Mapping[str, Any]) -> None:

@@ -22,10 +22,11 @@ from ocria.batch.messages import (
     Refused,
     journal_header,
 )
-from ocria.batch.thumbnail import Selection, thumbnail
+from ocria.batch.thumbnail import Selection, png, thumbnail
 from ocria.document import Generator, Page
 from ocria.errors import InputError, OcriaError, PageErrorCode, PasswordError
 from ocria.options import ParseOptions
+from ocria.pipeline.stream import upright
 from ocria.rasterize import (
     DocumentReader,
     PageFailed,
@@ -93,10 +94,17 @@ class Lane:
         options: how documents are read.
         jobs: documents that are drawn side by side.
         timeout_s: for a page: drawing and reading each.
+        with_images: hand pages over with their pictures.
     """
 
     def __init__(
-        self, reader: Reader, options: ParseOptions, *, jobs: int, timeout_s: float | None
+        self,
+        reader: Reader,
+        options: ParseOptions,
+        *,
+        jobs: int,
+        timeout_s: float | None,
+        with_images: bool = False,
     ) -> None:
         self.generator = reader.generator
         self.num_lanes = 1
@@ -104,6 +112,7 @@ class Lane:
         self._reader = reader
         self._options = options
         self._timeout_s = timeout_s
+        self._with_images = with_images
         self._most_assigned = jobs + 2
         self._assignments: queue.SimpleQueue[Assignment | None] = queue.SimpleQueue()
         self._ready: queue.Queue[_Item] = queue.Queue(max(_READY_AHEAD, jobs))
@@ -175,10 +184,12 @@ class Lane:
             yield from self._count_down(item.key)
 
     def _page_read(self, reading: _Reading, page: Page) -> PageRead:
-        seconds, picture = time.monotonic() - reading.begun_s, None
-        if self._selection.wants(page, seconds) and isinstance(reading.job.picture, PageImage):
-            picture = thumbnail(reading.job.picture.rgb)
-        return PageRead(reading.key, page, seconds, picture)
+        seconds, drawn = time.monotonic() - reading.begun_s, reading.job.picture
+        if not isinstance(drawn, PageImage):
+            return PageRead(reading.key, page, seconds, None, None)
+        picture = thumbnail(drawn.rgb) if self._selection.wants(page, seconds) else None
+        image = png(upright(drawn, page)) if self._with_images else None
+        return PageRead(reading.key, page, seconds, picture, image)
 
     def _count_down(self, key: int) -> Iterator[Message]:
         self._num_left[key] -= 1

@@ -6,12 +6,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ocria.batch.discovery import Found
 from ocria.batch.identity import file_digest, identity
 from ocria.batch.journal import Journal
 from ocria.batch.manifest import DocumentStatus, Entry, Manifest
 from ocria.batch.options import BatchOptions
 from ocria.batch.outputs import output_paths, write_outputs
+from ocria.batch.thumbnail import from_png
 from ocria.document import Generator, Page, Source
 
 STATE_FOLDER = ".ocria"
@@ -76,12 +80,13 @@ class Ledger:
         statuses: Counter[str] = Counter()
         num_tokens = 0
 
-        def counted() -> Iterator[Page]:
+        def counted() -> Iterator[tuple[Page, NDArray[np.uint8] | None]]:
             nonlocal num_tokens
             for page in journal.pages(wanted):
                 statuses[page.status] += 1
                 num_tokens += page.num_tokens
-                yield page
+                image = journal.image(page.number)
+                yield page, None if image is None else from_png(image)
 
         write_outputs(self._options, found.output, source, self._generator, counted())
         is_whole = not statuses["failed"] + statuses["truncated"]

@@ -61,12 +61,14 @@ class PageRead(NamedTuple):
         page: as it was read.
         seconds: in the model.
         picture: a small JPEG of a page worth showing in the report.
+        image: the upright page as PNG, for formats that show it.
     """
 
     key: int
     page: Page
     seconds: float
     picture: bytes | None
+    image: bytes | None
 
 
 class Finished(NamedTuple):

@@ -51,6 +51,11 @@ class BatchOptions:
             raise UsageError(f"--timeout must be above 0 seconds, not {self.timeout_s:g}")
 
     @property
+    def shows_pages(self) -> bool:
+        """Whether a format shows the pages' pictures."""
+        return "html" in self.formats
+
+    @property
     def output_settings(self) -> Mapping[str, Any]:
         """The settings that can change the files, beyond those that change what is read."""
         return {

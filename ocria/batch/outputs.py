@@ -6,6 +6,9 @@ from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ocria.batch.options import BatchOptions
 from ocria.document import Generator, Page, Source
 from ocria.output import open_writer
@@ -17,9 +20,20 @@ def output_paths(options: BatchOptions, output: str) -> list[Path]:
 
 
 def write_outputs(
-    options: BatchOptions, output: str, source: Source, generator: Generator, pages: Iterable[Page]
+    options: BatchOptions,
+    output: str,
+    source: Source,
+    generator: Generator,
+    pages: Iterable[tuple[Page, NDArray[np.uint8] | None]],
 ) -> None:
     """Writes all formats in one pass over the pages, in order; none appears before all are whole.
+
+    Args:
+        options: see `BatchOptions`.
+        output: where the files go, below the output folder, without suffix.
+        source: what was read.
+        generator: what read it.
+        pages: pages with their pictures, where a format shows them.
 
     Raises:
         OSError: a file cannot be written.
@@ -46,9 +60,9 @@ def write_outputs(
                 )
                 for format_, sink in zip(options.formats, sinks, strict=True)
             ]
-            for page in pages:
+            for page, image in pages:
                 for writer in writers:
-                    writer.write(page)
+                    writer.write(page, image)
             for writer, sink in zip(writers, sinks, strict=True):
                 writer.close()
                 sink.flush()

@@ -166,7 +166,7 @@ class BatchRun:
             self._begin(message, document)
         elif isinstance(message, PageRead):
             assert document.journal is not None, "pages come after their document was opened"
-            document.journal.add(message.page)
+            document.journal.add(message.page, message.image)
             self._count(document, message)
         else:
             self._settle(message, document)

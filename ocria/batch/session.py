@@ -115,6 +115,7 @@ def open_lane(options: BatchOptions) -> Lane:
         options.parse,
         jobs=options.jobs or 1,
         timeout_s=options.timeout_s,
+        with_images=options.shows_pages,
     )
 
 

@@ -1,4 +1,4 @@
-"""Small pictures of the pages that a report shows."""
+"""Pictures of pages: small ones for the report, whole ones for formats that show them."""
 
 import heapq
 import io
@@ -37,3 +37,17 @@ def thumbnail(rgb: NDArray[np.uint8]) -> bytes:
     sink = io.BytesIO()
     image.resize((WIDTH_PX, height_px), Image.Resampling.BOX).save(sink, "JPEG", quality=60)
     return sink.getvalue()
+
+
+def png(rgb: NDArray[np.uint8] | None) -> bytes | None:
+    """A page without loss, compressed little: it is read back once."""
+    if rgb is None:
+        return None
+    sink = io.BytesIO()
+    Image.fromarray(np.ascontiguousarray(rgb)).save(sink, "PNG", compress_level=1)
+    return sink.getvalue()
+
+
+def from_png(data: bytes) -> NDArray[np.uint8]:
+    """The page that `png` was made of."""
+    return np.asarray(Image.open(io.BytesIO(data)))

@@ -70,7 +70,7 @@ class PageStream:
     def __iter__(self) -> Iterator[ParsedPage]:
         for picture in self._pictures:
             page = self._reader.read(picture)
-            yield ParsedPage(page, _upright(picture, page))
+            yield ParsedPage(page, upright(picture, page))
 
     def close(self) -> None:
         """Ends the worker processes; may be called again."""
@@ -95,7 +95,7 @@ def _load(options: ParseOptions) -> "PageReader":
     return load_page_reader(options)
 
 
-def _upright(picture: PageImage | PageFailed, page: Page) -> NDArray[np.uint8] | None:
+def upright(picture: PageImage | PageFailed, page: Page) -> NDArray[np.uint8] | None:
     """The picture as the page's boxes lie in it: turned once more if the model said so."""
     if isinstance(picture, PageFailed):
         return None

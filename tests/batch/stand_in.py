@@ -139,9 +139,19 @@ def _matches(variable: str, digest: str) -> bool:
     return bool(prefix) and digest.startswith(str(prefix))
 
 
+def make_lane(reader: Any, options: BatchOptions) -> Lane:
+    return Lane(
+        reader,
+        options.parse,
+        jobs=options.jobs or 1,
+        timeout_s=options.timeout_s,
+        with_images=options.shows_pages,
+    )
+
+
 def open_lane(options: BatchOptions) -> Lane:
     reader: Any = StandInReader(options.parse.model)
-    return Lane(reader, options.parse, jobs=options.jobs or 1, timeout_s=options.timeout_s)
+    return make_lane(reader, options)
 
 
 if __name__ == "__main__":

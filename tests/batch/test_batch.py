@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from documents import image_file, mixed_folder, pdf
-from stand_in import StandInReader
+from stand_in import StandInReader, make_lane
 
 from ocria.batch import BatchOptions, Entry, Figures
 from ocria.batch import outputs as outputs_module
@@ -79,8 +79,7 @@ def options_of(source: Path, **changes: Any) -> BatchOptions:
 
 def go(options: BatchOptions, *, slots: int = 4, listing: str = "") -> tuple[ExitCode, Witness]:
     def open_lane(options: BatchOptions) -> Lane:
-        reader: Any = StandInReader(options.parse.model, slots)
-        return Lane(reader, options.parse, jobs=options.jobs or 1, timeout_s=options.timeout_s)
+        return make_lane(StandInReader(options.parse.model, slots), options)
 
     witness = Witness()
     code, _ = run_batch(options, witness, listing=io.StringIO(listing), open_lanes=open_lane)
@@ -191,8 +190,7 @@ def test_a_stopped_run_goes_on(source: Path, after: int) -> None:
     stopper = Stopper(after)
 
     def open_lane(options: BatchOptions) -> Lane:
-        reader: Any = StandInReader(options.parse.model)
-        return Lane(reader, options.parse, jobs=2, timeout_s=None)
+        return make_lane(StandInReader(options.parse.model), options)
 
     with pytest.raises(Stop):
         run_batch(options, stopper, open_lanes=open_lane)
@@ -319,13 +317,29 @@ def test_two_runs_in_one_folder_do_not_mix(source: Path) -> None:
             raise Stop
 
     with pytest.raises(Stop):
-        run_batch(options_of(source), Second(), open_lanes=lambda options: _lane(options))
+        run_batch(options_of(source), Second(), open_lanes=_lane)
     assert go(options_of(source))[0] == ExitCode.OK
 
 
 def _lane(options: BatchOptions) -> Lane:
-    reader: Any = StandInReader(options.parse.model)
-    return Lane(reader, options.parse, jobs=1, timeout_s=None)
+    return make_lane(StandInReader(options.parse.model), options)
+
+
+def test_html_shows_the_pages_also_of_a_stopped_run(source: Path) -> None:
+    clean = options_of(source, formats=("html",), out_dir=source.parent / "clean")
+    go(clean)
+    options = options_of(source, formats=("html",))
+    with pytest.raises(Stop):
+        run_batch(options, Stopper(6), open_lanes=_lane)
+    assert journals(options)
+    go(options)
+    for path in sorted(clean.out_dir.rglob("*.html")):
+        if path.name == "report.html":
+            continue
+        again = options.out_dir / path.relative_to(clean.out_dir)
+        assert path.read_text().count("data:image/jpeg") == path.read_text().count("<section")
+        assert again.read_bytes() == path.read_bytes()
+    assert journals(options) == []
 
 
 def test_the_report_shows_what_failed_and_what_was_slow(
