@@ -1,4 +1,8 @@
-"""The type of a preset."""
+"""The type of a preset.
+
+A drafter is no part of it: an MTP head or a DFlash drafter is found in the checkpoint's folder, and
+`auto` takes the best there is.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +36,6 @@ class Preset:
         template_arguments: what the checkpoint's own chat template is given beside the messages.
         budget: None keeps the areas of the checkpoint's preprocessor file.
         markup: how the answer is written.
-        drafters: drafters that the checkpoint is known to bring along.
     """
 
     name: str
@@ -43,4 +46,3 @@ class Preset:
     markup: MarkupStyle
     template_arguments: Mapping[str, Any] = field(default_factory=dict)
     budget: ImageBudget | None = None
-    drafters: tuple[str, ...] = ()

@@ -29,7 +29,6 @@ def _base(size: str) -> Preset:
         licence="Apache-2.0",
         num_parameters=_NUM_PARAMETERS[size],
         budget=_BUDGET,
-        drafters=("mtp",),
     )
 
 

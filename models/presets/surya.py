@@ -21,9 +21,6 @@ SURYA_OCR_2 = Preset(
     budget=ImageBudget(min_pixels=1 << 20, max_pixels=4 << 20),
     markup=MarkupStyle(name="html", last_coordinate=1000),
     template_arguments={"enable_thinking": False},
-    drafters=("mtp",),
 )
 
-SURYA_OCR_2_5 = replace(
-    SURYA_OCR_2, name="surya-ocr-2.5", hub_id="datalab-to/surya-ocr-2.5", drafters=()
-)
+SURYA_OCR_2_5 = replace(SURYA_OCR_2, name="surya-ocr-2.5", hub_id="datalab-to/surya-ocr-2.5")

@@ -112,13 +112,15 @@ def _drafter(model: str, device: str) -> str:
     from ocria.models.drafter import DrafterConfig, find_drafter
     from ocria.models.qwen3_5.config import read_config
     from ocria.models.registry import find_checkpoint
+    from ocria.pipeline.mtp import brings_mtp
 
     if not _is_drafted(device):
         return "auto: none on CUDA, where rows still round by the window around them (docs/log.md)"
     chosen = "auto, step by step: text-layer, ngram"
-    folder = find_drafter(find_checkpoint(model, may_fetch=False))
+    checkpoint = find_checkpoint(model, may_fetch=False)
+    folder = find_drafter(checkpoint)
     if folder is None:
-        return f"{chosen}; no dflash weights"
+        return f"{chosen}, mtp" if brings_mtp(checkpoint) else f"{chosen}; no dflash weights"
     config = DrafterConfig.from_mapping(read_config(folder))
     return f"{chosen}, dflash {config.generation} with blocks of {config.block_size}"
 
