@@ -119,18 +119,32 @@ class Fold(NamedTuple):
     block: int
 
 
+class Best(NamedTuple):
+    """What greedy decoding wants of the logits.
+
+    Attributes:
+        token_T: int64, the most probable id of each row that is not forbidden.
+        logprob_T: natural log of its probability among those.
+    """
+
+    token_T: Tensor
+    logprob_T: Tensor
+
+
 class Output(NamedTuple):
     """What a pass gives.
 
     Attributes:
         logits_TV: after each row of a verify pass; of a prefill, [1, V] after the prompt's last
-            token and [0, V] before that chunk.
+            token and [0, V] before that chunk. [0, V] of a pass that was asked for `best` alone.
         taps_TLD: residual stream of every row after each of the target's `tap_layers`; None if
             there are none.
+        best: of each row, where the target chooses without giving logits.
     """
 
     logits_TV: Tensor
     taps_TLD: Tensor | None
+    best: Best | None = None
 
 
 class Target(Protocol):

@@ -231,7 +231,7 @@ def _split_shape(order: _Order, rows: int, width: int, tiling: Tiling, step: int
 
 def _scattered(rows: Tensor, order: _Order, tiling: Tiling, step: int) -> Tensor:
     """Numbers of whole tiles, `step` columns each, in their places in memory; flat."""
-    shape = _split_shape(order, *rows.shape, tiling, step)
+    shape = _split_shape(order, rows.shape[0], rows.shape[1], tiling, step)
     return rows.reshape(shape).permute(order.order).flatten()
 
 

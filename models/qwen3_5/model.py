@@ -163,7 +163,13 @@ class Qwen35(nn.Module):
 
     @torch.inference_mode()
     def static_pass(
-        self, windows: Sequence[Window], num_rows: int, num_sequences: int
+        self,
+        windows: Sequence[Window],
+        num_rows: int,
+        num_sequences: int,
+        *,
+        forbidden_V: Tensor,
+        with_logits: bool,
     ) -> StaticPass | None:
         """A verify pass that can be captured; None without fused kernels."""
         if self.fused is None:
@@ -175,6 +181,8 @@ class Qwen35(nn.Module):
             num_rows=num_rows,
             num_sequences=num_sequences,
             tap_layers=self.tap_layers,
+            forbidden_V=forbidden_V,
+            with_logits=with_logits,
         )
 
     @torch.inference_mode()

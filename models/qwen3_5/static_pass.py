@@ -6,9 +6,10 @@ Shape legend: M rows, B sequences.
 from collections.abc import Sequence
 
 import torch
+from torch import Tensor
 
 from ocria.kernels.sequence_table import NUM_COLUMNS, Place, SequenceTable, host_rows
-from ocria.models.base import WINDOW, Output, Window
+from ocria.models.base import WINDOW, Best, Output, Window
 from ocria.models.qwen3_5.fused import FusedDecoder, slot_memory
 
 
@@ -22,6 +23,8 @@ class StaticPass:
         num_rows: M.
         num_sequences: B.
         tap_layers: as the target's.
+        forbidden_V: uint8 [V], ones for ids that `best` never chooses.
+        with_logits: give logits beside `best`.
     """
 
     def __init__(
@@ -33,8 +36,11 @@ class StaticPass:
         num_rows: int,
         num_sequences: int,
         tap_layers: tuple[int, ...],
+        forbidden_V: Tensor,
+        with_logits: bool,
     ) -> None:
         self._fused, self._embed, self._tap_layers = fused, embed, tap_layers
+        self._forbidden_V, self._with_logits = forbidden_V, with_logits
         device = embed.weight.device
         pinned = device.type == "cuda"
         self._host_ids_M = torch.zeros(num_rows, dtype=torch.int64, pin_memory=pinned)
@@ -42,6 +48,7 @@ class StaticPass:
             num_sequences, NUM_COLUMNS, dtype=torch.int64, pin_memory=pinned
         )
         self._ids_M = self._host_ids_M.to(device)
+        self._copied = torch.cuda.Event() if pinned else None
         memory = slot_memory(windows[0].state)
         self._table = SequenceTable(
             rows_BF=self._host_rows_BF.to(device),
@@ -53,7 +60,10 @@ class StaticPass:
 
     @torch.inference_mode()
     def load(self, windows: Sequence[Window]) -> None:
-        """Puts windows in place; the last pass's outputs must have been read."""
+        """Puts windows in place for the next pass on this stream."""
+        if self._copied is not None:
+            # The host's buffers are read when the device comes to it.
+            self._copied.synchronize()
         ids = [token for window in windows for token in window.token_ids]
         self._host_ids_M[: len(ids)] = torch.tensor(ids)
         places = [
@@ -65,13 +75,20 @@ class StaticPass:
         self._host_rows_BF.copy_(host_rows(places))
         self._ids_M.copy_(self._host_ids_M, non_blocking=True)
         self._table.rows_BF.copy_(self._host_rows_BF, non_blocking=True)
+        if self._copied is not None:
+            self._copied.record()
         # Kernels go by the addresses alone, references by these.
         self._table = self._table._replace(memory=tuple(place.memory for place in places))
 
     @torch.inference_mode()
     def run(self) -> Output:
-        """All rows' logits and taps; those behind the loaded windows mean nothing."""
+        """What all rows give; those behind the loaded windows mean nothing."""
         hidden_MD, taps = self._fused.run(
             self._embed(self._ids_M), self._table, self._fused.text_angles, False, self._tap_layers
         )
-        return Output(self._fused.logits(hidden_MD), torch.stack(taps, 1) if taps else None)
+        best = Best(*self._fused.best(hidden_MD, self._forbidden_V))
+        if self._with_logits:
+            logits_MV = self._fused.logits(hidden_MD)
+        else:
+            logits_MV = hidden_MD.new_empty(0, len(self._forbidden_V), dtype=torch.float32)
+        return Output(logits_MV, torch.stack(taps, 1) if taps else None, best)

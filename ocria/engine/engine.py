@@ -51,7 +51,7 @@ class Engine:
 
     def __init__(self, target: Target, config: EngineConfig) -> None:
         self._target = target
-        self._graphs = GraphRunner(target)
+        self._graphs = GraphRunner(target, sorted(config.forbidden_ids))
         self._config = config
         self._pool = StatePool(
             target, num_slots=config.num_slots, max_positions=config.max_positions
@@ -165,13 +165,17 @@ class Engine:
             [
                 Window(running.state, (running.token_ids[-1], *draft.token_ids))
                 for running, draft in zip(verifying, drafts, strict=True)
-            ]
+            ],
+            with_logits=any(running.request.sampling is not None for running in verifying),
         )
         judged = [
             Judged(draft, running.request.sampling, len(running.token_ids))
             for running, draft in zip(verifying, drafts, strict=True)
         ]
-        verdicts = verify(self._allowed(output.logits_TV), judged)
+        logits_TV = output.logits_TV
+        if len(logits_TV):
+            logits_TV = self._allowed(logits_TV)
+        verdicts = verify(logits_TV, judged, output.best)
         self._pool.commit(
             (running.state, len(verdict.token_ids))
             for running, verdict in zip(verifying, verdicts, strict=True)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
+from torch import Tensor
 
-from ocria.models.base import ROW_TILE, Output, SequenceState, Target, Window
+from ocria.models.base import ROW_TILE, Best, Output, SequenceState, Target, Window
 
 
 class StaticPass(Protocol):
@@ -29,9 +30,18 @@ class StaticTarget(Protocol):
     """A target that has passes of fixed sizes."""
 
     def static_pass(
-        self, windows: Sequence[Window], num_rows: int, num_sequences: int
+        self,
+        windows: Sequence[Window],
+        num_rows: int,
+        num_sequences: int,
+        *,
+        forbidden_V: Tensor,
+        with_logits: bool,
     ) -> StaticPass | None:
-        """Room for that many rows and sequences with `windows` loaded; None if not captured."""
+        """Room for that many rows and sequences with `windows` loaded; None if not captured.
+
+        Its output has `best`, never an id with a one in `forbidden_V`, and logits where asked.
+        """
         ...
 
 
@@ -44,31 +54,49 @@ class Captured(NamedTuple):
 
 
 class GraphRunner:
-    """Runs a target's verify passes, by graphs where it has static passes."""
+    """Runs a target's verify passes, by graphs where it has static passes.
 
-    def __init__(self, target: Target) -> None:
+    Args:
+        target: what is run.
+        forbidden_ids: tokens that are never the best.
+    """
+
+    def __init__(self, target: Target, forbidden_ids: Sequence[int] = ()) -> None:
         self._target = target
-        self._captured: dict[tuple[int, int], Captured | None] = {}
+        forbidden_V = torch.zeros(target.vocab_size, dtype=torch.uint8)
+        forbidden_V[list(forbidden_ids)] = 1
+        self._forbidden_V = forbidden_V.to(target.device)
+        self._captured: dict[tuple[int, int, bool], Captured | None] = {}
         self._layout: tuple[tuple[int, ...], ...] = ()
 
     @torch.inference_mode()
-    def verify(self, windows: Sequence[Window]) -> Output:
-        """See `Target.verify`. Logits are overwritten by the next pass, taps are not."""
+    def verify(self, windows: Sequence[Window], *, with_logits: bool = True) -> Output:
+        """See `Target.verify`; a captured pass gives `best`, and logits only `with_logits`.
+
+        Both are overwritten by the next pass, taps are not.
+        """
         if not isinstance(self._target, StaticTarget):
             return self._target.verify(windows)
         num_rows = sum(len(window.token_ids) for window in windows)
         size = (rounded_rows(num_rows), 1 << (len(windows) - 1).bit_length())
         self._forget_other_pools(windows[0].state)
-        if size not in self._captured:
-            static = self._target.static_pass(windows, *size)
-            self._captured[size] = None if static is None else capture(static)
-        captured = self._captured[size]
+        key = (*size, with_logits)
+        if key not in self._captured:
+            static = self._target.static_pass(
+                windows, *size, forbidden_V=self._forbidden_V, with_logits=with_logits
+            )
+            self._captured[key] = None if static is None else capture(static)
+        captured = self._captured[key]
         if captured is None:
             return self._target.verify(windows)
         captured.static.load(windows)
         captured.replay()
-        logits, taps = captured.output
-        return Output(logits[:num_rows], None if taps is None else taps[:num_rows].clone())
+        logits, taps, best = captured.output
+        return Output(
+            logits[:num_rows],
+            None if taps is None else taps[:num_rows].clone(),
+            None if best is None else Best(*(part[:num_rows] for part in best)),
+        )
 
     def _forget_other_pools(self, state: SequenceState) -> None:
         """A resized pool has other strides, which captured launches hold."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ocria.engine.speculative.drafter import Draft
 from ocria.engine.speculative.sampling import Sampling, sample_window
+from ocria.models.base import Best
 
 
 class Judged(NamedTuple):
@@ -36,31 +37,42 @@ class Verdict(NamedTuple):
     logprobs: list[float]
 
 
-def verify(logits_TV: Tensor, windows: Sequence[Judged]) -> list[Verdict]:
+def verify(logits_TV: Tensor, windows: Sequence[Judged], best: Best | None = None) -> list[Verdict]:
     """Judges the windows of a pass.
 
     Args:
         logits_TV: row i is what the target says after row i of the pass, forbidden tokens at
-            minus infinity; window behind window, each one row longer than its draft.
+            minus infinity; window behind window, each one row longer than its draft. No rows
+            where `best` is enough.
         windows: in the order of their rows.
+        best: what the target chose itself; greedy windows go by it, whoever is sampled beside
+            them. None has the logits searched.
     """
-    # The softmax of a row takes one core whatever the rows: its bits do not depend on their number.
-    logprobs_TV = logits_TV.to(torch.promote_types(logits_TV.dtype, torch.float32)).log_softmax(-1)
-    best_T = logits_TV.argmax(-1)
-    best_logprobs = logprobs_TV.gather(-1, best_T[:, None])[:, 0].tolist()
-    best, first, verdicts = best_T.tolist(), 0, []
+    best_T, best_logprob_T = best or _best(logits_TV)
+    best_ids, best_logprobs = best_T.tolist(), best_logprob_T.tolist()
+    first, verdicts = 0, []
     for draft, sampling, position in windows:
         end = first + len(draft.token_ids) + 1
         if sampling is None:
-            emitted = _greedy_prefix(best[first:end], draft.token_ids)
+            emitted = _greedy_prefix(best_ids[first:end], draft.token_ids)
             verdicts.append(Verdict(emitted, best_logprobs[first : first + len(emitted)]))
         else:
             emitted = sample_window(logits_TV[first:end], draft, sampling, position)
-            rows = torch.arange(first, first + len(emitted), device=logits_TV.device)
-            picked = torch.tensor(emitted, device=logits_TV.device)
-            verdicts.append(Verdict(emitted, logprobs_TV[rows, picked].tolist()))
+            logprobs_TV = _log_softmax(logits_TV[first : first + len(emitted)])
+            picked_T1 = torch.tensor(emitted, device=logits_TV.device)[:, None]
+            verdicts.append(Verdict(emitted, logprobs_TV.gather(-1, picked_T1)[:, 0].tolist()))
         first = end
     return verdicts
+
+
+def _best(logits_TV: Tensor) -> Best:
+    best_T = logits_TV.argmax(-1)
+    return Best(best_T, _log_softmax(logits_TV).gather(-1, best_T[:, None])[:, 0])
+
+
+def _log_softmax(logits_TV: Tensor) -> Tensor:
+    # The softmax of a row takes one core whatever the rows: its bits do not depend on their number.
+    return logits_TV.to(torch.promote_types(logits_TV.dtype, torch.float32)).log_softmax(-1)
 
 
 def _greedy_prefix(best: Sequence[int], proposals: Sequence[int]) -> list[int]:
