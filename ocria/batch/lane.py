@@ -215,8 +215,7 @@ class Lane:
             except _Stopping:
                 return
             except InputError as error:
-                code = "password" if isinstance(error, PasswordError) else "input"
-                self._hand_on_quietly(Refused(assignment.key, code, str(error)))
+                self._hand_on_quietly(Refused(assignment.key, _code_of(error), str(error)))
             except OSError as error:
                 self._hand_on_quietly(Refused(assignment.key, "input", f"cannot be read: {error}"))
             except OcriaError as error:
@@ -275,3 +274,9 @@ class Lane:
 
 class _Stopping(Exception):
     """The lane is being closed."""
+
+
+def _code_of(error: InputError) -> str:
+    if isinstance(error.__cause__, TimeoutError):
+        return "timeout"
+    return "password" if isinstance(error, PasswordError) else "input"

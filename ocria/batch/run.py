@@ -55,11 +55,15 @@ class Lanes(Protocol):
 
 @dataclass(slots=True)
 class _Document:
-    """A document on its way. `source` and `journal` are there once it is open."""
+    """A document on its way. `source` and `journal` are there once it is open.
+
+    `was_late` says that it could not be opened in time once.
+    """
 
     found: Found
     started_s: float
     num_assignments: int = 1
+    was_late: bool = False
     source: Source | None = None
     wanted: tuple[int, ...] = ()
     journal: Journal | None = None
@@ -199,7 +203,11 @@ class BatchRun:
         """Nothing more comes of an assignment; the last one of a document ends it."""
         seconds = time.monotonic() - document.started_s
         document.num_assignments -= 1
-        if isinstance(message, Refused):
+        if isinstance(message, Refused) and message.code == "timeout" and not document.was_late:
+            # The machine may have been busy for a while: once more.
+            document.was_late, document.num_assignments = True, 1
+            self._pieces.append(self._assignment(document))
+        elif isinstance(message, Refused):
             self._refuse(message, document, seconds)
         elif not document.num_assignments:
             journal, source = document.journal, document.source

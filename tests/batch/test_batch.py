@@ -14,6 +14,7 @@ from documents import image_file, mixed_folder, pdf
 from stand_in import StandInReader, make_lane
 
 from ocria.batch import BatchOptions, Entry, Figures
+from ocria.batch import lane as lane_module
 from ocria.batch import outputs as outputs_module
 from ocria.batch.lane import Lane
 from ocria.batch.session import run_batch
@@ -252,6 +253,23 @@ def test_what_is_no_document_is_reported_if_it_was_named(source: Path) -> None:
     named[0].write_bytes(pdf(1, 8))
     code, witness = go(options)
     assert code == ExitCode.OK and list(witness.entries) == ["notes.pdf"]
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, "ok"), (2, "failed")])
+def test_a_document_that_opens_too_slowly_is_tried_once_more(
+    source: Path, monkeypatch: pytest.MonkeyPatch, times: int, status: str
+) -> None:
+    opened, left = lane_module.open_document, iter(range(times))
+
+    def slow(path: Path, **options: Any) -> Any:
+        if path.name == "book.pdf" and next(left, None) is not None:
+            raise InputError("book.pdf: it could not be opened within 120 s") from TimeoutError()
+        return opened(path, **options)
+
+    monkeypatch.setattr(lane_module, "open_document", slow)
+    _, witness = go(options_of(source))
+    assert witness.entries["book.pdf"].status == status
+    assert witness.figures.documents.total() == 4
 
 
 def test_a_list_on_standard_input(source: Path) -> None:
