@@ -1,4 +1,4 @@
-"""The shipped model with its weights as they are stored: the bits of the plain one, in less room."""
+"""The shipped model with its weights as stored: the bits of the plain one, in less room."""
 
 from pathlib import Path
 
