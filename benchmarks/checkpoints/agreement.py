@@ -13,6 +13,7 @@ import argparse
 import csv
 import statistics
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import torch
 from ocria.document import Page
 from ocria.engine import Engine, EngineConfig, Request
 from ocria.engine.state import StatePool
+from ocria.errors import PageError
 from ocria.eval.datasets import load_dataset
 from ocria.eval.engines import PageImage
 from ocria.eval.items import RANKED_ORIGINS, Item
@@ -37,6 +39,8 @@ from ocria.vision import PreprocessorConfig, page_patches
 DPI = 200
 LANGUAGES = ("en", "english", "de", "fr", "es", "it", "nl", "pl", "pt", "vi")
 MAX_TOKENS = 4096
+# Pages read at once: the same tokens as one by one, in a third of the time on a CPU.
+SIDE_BY_SIDE = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,7 @@ class Subject:
             stop_ids=tokens.stop_ids,
             forbidden_ids=tokens.suppressed_ids,
             max_positions=positions,
+            num_slots=SIDE_BY_SIDE,
         )
         self.engine = Engine(self.model.target, config)
         self.pool = StatePool(self.model.target, num_slots=1, max_positions=positions)
@@ -78,6 +83,16 @@ class Subject:
             image=ImagePatches(torch.from_numpy(patches.values), patches.grid_h, patches.grid_w),
             max_tokens=MAX_TOKENS,
         )
+
+    def read(self, pages: list[PageImage]) -> list[tuple[int, ...]]:
+        """What it writes of each page, without drafting."""
+        tickets = [self.engine.submit(self.request(page)) for page in pages]
+        found: dict[int, tuple[int, ...]] = {}
+        for ticket, outcome in self.engine.stream():
+            if isinstance(outcome, PageError):
+                raise outcome
+            found[ticket] = outcome.token_ids
+        return [found[ticket] for ticket in tickets]
 
     def markdown(self, token_ids: tuple[int, ...]) -> str:
         """The page's Markdown, as `ocria parse` writes it."""
@@ -117,10 +132,19 @@ def same_next(
     return places, text
 
 
-def compare(parent: Subject, child: Subject, item: Item, pages: list[PageImage]) -> Row:
-    """Reads one document with both."""
-    written = [parent.engine.run(parent.request(page)).token_ids for page in pages]
-    rewritten = [child.engine.run(child.request(page)).token_ids for page in pages]
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """A document's pages, and the tokens that parent and child wrote of each."""
+
+    item: Item
+    pages: list[PageImage]
+    written: list[tuple[int, ...]]
+    rewritten: list[tuple[int, ...]]
+
+
+def compare(parent: Subject, child: Subject, readings: Readings) -> Row:
+    """Holds the two readings of one document against each other and the truth."""
+    item, pages, written = readings.item, readings.pages, readings.written
     judged = [
         same_next(parent, child, page, tokens) for page, tokens in zip(pages, written, strict=True)
     ]
@@ -140,7 +164,7 @@ def compare(parent: Subject, child: Subject, item: Item, pages: list[PageImage])
         agreement=round(sum(places) / len(places), 5),
         text_agreement=round(sum(text) / max(1, len(text)), 5),
         parent_cer=round(cer(parent, written), 5),
-        child_cer=round(cer(child, rewritten), 5),
+        child_cer=round(cer(child, readings.rewritten), 5),
     )
 
 
@@ -159,28 +183,52 @@ def chosen(dataset: Path, num_items: int) -> list[Item]:
     return [items[n * len(items) // wanted] for n in range(wanted)]
 
 
+def drawn(items: list[Item]) -> Iterator[tuple[Item, list[PageImage]]]:
+    """The items whose pages can all be rasterised, with their pages."""
+    for item in items:
+        images = list(page_images(item.path, item.pages, dpi=DPI))
+        pages = [page for page in images if isinstance(page, PageImage)]
+        if len(pages) < len(images):
+            print(f"{item.name}: cannot be rasterised", file=sys.stderr)
+            continue
+        yield item, pages
+
+
+def read_side_by_side(
+    parent: Subject, child: Subject, documents: list[tuple[Item, list[PageImage]]]
+) -> Iterator[Readings]:
+    """All pages of all documents, read by both."""
+    every = [page for _, pages in documents for page in pages]
+    written, rewritten = iter(parent.read(every)), iter(child.read(every))
+    for item, pages in documents:
+        yield Readings(
+            item=item,
+            pages=pages,
+            written=[next(written) for _ in pages],
+            rewritten=[next(rewritten) for _ in pages],
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parent", type=Path)
     parser.add_argument("child", type=Path)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--items", type=int, default=16)
+    parser.add_argument("--shard", default="0/1", help="every N-th item from I on, as I/N")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     parent, child = Subject(arguments.parent, device), Subject(arguments.child, device)
+    index, count = map(int, arguments.shard.split("/"))
+    documents = list(drawn(chosen(arguments.dataset, arguments.items)[index::count]))
     rows = []
     with arguments.out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        for item in chosen(arguments.dataset, arguments.items):
-            images = list(page_images(item.path, item.pages, dpi=DPI))
-            pages = [page for page in images if isinstance(page, PageImage)]
-            if len(pages) < len(images):
-                print(f"{item.name}: cannot be rasterised", file=sys.stderr)
-                continue
-            rows.append(compare(parent, child, item, pages))
+        for readings in read_side_by_side(parent, child, documents):
+            rows.append(compare(parent, child, readings))
             writer.writerow(asdict(rows[-1]))
             file.flush()
             print(rows[-1], file=sys.stderr)
