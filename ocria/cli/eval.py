@@ -1,5 +1,6 @@
 """`ocria eval`: how well engines read a dataset, held against its truth."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ from ocria.cli import arguments
 from ocria.console import print_notice
 from ocria.errors import ExitCode, UsageError
 from ocria.options import DEFAULT_MODEL
+
+SCORERS = ("rapidfuzz", "apted", "fuzzysearch")
 
 
 def eval_(
@@ -97,6 +100,7 @@ def eval_(
     quiet: arguments.QuietOption = False,
 ) -> ExitCode:
     """Score accuracy against truth; the last line of standard output is one JSON object."""
+    _require_scorers()
     from ocria.cli.eval_run import run_eval
     from ocria.eval import EvalOptions, parse_shard
 
@@ -124,3 +128,13 @@ def eval_(
     )
     notify = None if quiet else lambda line: print_notice("eval", line)
     return run_eval(options, report_path=report, overwrite=overwrite, notify=notify)
+
+
+def _require_scorers() -> None:
+    """The libraries that scores come from are an extra: reading documents needs none of them."""
+    missing = [name for name in SCORERS if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"`ocria eval` needs {', '.join(missing)}",
+            hint="pip install 'ocria[eval]' (in a clone: `.venv/bin/pip install -e '.[eval]'`)",
+        )

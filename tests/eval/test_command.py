@@ -74,3 +74,13 @@ def test_impossible_options(dataset: Path, arguments: list[str], code: int) -> N
 
 def test_no_dataset(tmp_path: Path) -> None:
     assert main(["eval", str(tmp_path / "nowhere")]) == 3
+
+
+def test_without_the_extra_it_says_what_to_install(
+    dataset: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ocria.cli.eval.SCORERS", ("rapidfuzz", "no_such_scorer"))
+    assert main(["eval", str(dataset)]) == 2
+    err = capfd.readouterr().err
+    assert "needs no_such_scorer" in err
+    assert "ocria[eval]" in err
