@@ -154,7 +154,11 @@ class Engine:
         if running.is_read:
             running.image_ND = None
             sure = Judged(Draft(), request.sampling, 0)
-            self._emit(running, *verify(self._allowed(output.logits_TV), [sure]), is_first=True)
+            logits_TV = self._allowed(output.logits_TV)
+            if request.not_first:
+                banned = torch.tensor(sorted(request.not_first), device=logits_TV.device)
+                logits_TV = logits_TV.index_fill(-1, banned, -torch.inf)
+            self._emit(running, *verify(logits_TV, [sure]), is_first=True)
         running.prefill_s += time.perf_counter() - started
 
     def _verify(self, verifying: Sequence[Running]) -> None:

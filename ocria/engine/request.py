@@ -23,6 +23,7 @@ class Request:
         max_tokens: most tokens to emit; reaching it finishes with `length`.
         drafter: source of speculative proposals, this page's own; None to decode plainly.
         sampling: how to draw tokens; None takes the most probable ones.
+        not_first: tokens that may not open the output.
     """
 
     prompt: Prompt
@@ -30,6 +31,7 @@ class Request:
     max_tokens: int
     drafter: Drafter | None = None
     sampling: Sampling | None = None
+    not_first: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

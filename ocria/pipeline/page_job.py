@@ -6,7 +6,7 @@ the CPU and touches nothing that other jobs use, so `begin` may run on any threa
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -17,7 +17,6 @@ from ocria.document import (
     PageSeconds,
     PageStats,
     PageStatus,
-    Rotation,
 )
 from ocria.engine import Finish, Outcome, Request, Result
 from ocria.engine.speculative import Drafter
@@ -27,7 +26,7 @@ from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
-from ocria.pipeline.turning import opening_turn, turned
+from ocria.pipeline.turning import opening_turn, turn_ids, turned
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, measure_ink, page_patches
 
@@ -63,7 +62,7 @@ class PageJob:
         self._rules = rules
         self._drafting = drafting
         self._drafter: Drafter | None = None
-        self._seen: set[Rotation] = set()
+        self._as_it_came: PageImage | None = None
         self._spent: PageStats | None = None
         self._read_px = (0, 0)
         self._cut_s = 0.0
@@ -87,14 +86,14 @@ class PageJob:
         turn = opening_turn(outcome.token_ids, self._rules.markup)
         if not turn:
             return page
-        self._seen.add(self.picture.rotation)
-        upright = turned(self.picture, turn)
-        if upright.rotation in self._seen:
-            # Every way up was refused: the page is empty, and must not pass for a good one.
-            return replace(page, status="repaired")
         # The turn's own reading is one token; what it cost belongs to the page.
-        self._spent, self.picture = page.stats, upright
-        return self._request(upright, time.perf_counter())
+        self._spent, started = page.stats, time.perf_counter()
+        if self._as_it_came is None:
+            self._as_it_came, self.picture = self.picture, turned(self.picture, turn)
+            return self._request(self.picture, started)
+        # It would turn the turned page as well, so it cannot tell: the page is read as it came.
+        self.picture = self._as_it_came
+        return self._request(self.picture, started, may_turn=False)
 
     def failed(self, code: str, message: str) -> Page:
         """The page without a result."""
@@ -107,7 +106,7 @@ class PageJob:
             error=PageFailure(code=code, message=message),
         )
 
-    def _request(self, picture: PageImage, started: float) -> Request:
+    def _request(self, picture: PageImage, started: float, *, may_turn: bool = True) -> Request:
         rules = self._rules
         patches = page_patches(picture.rgb, rules.preprocessor)
         merge, side = rules.preprocessor.merge_size, rules.preprocessor.patch_size
@@ -120,6 +119,7 @@ class PageJob:
             image=ImagePatches(torch.from_numpy(patches.values), patches.grid_h, patches.grid_w),
             max_tokens=rules.max_tokens,
             drafter=self._drafter,
+            not_first=frozenset() if may_turn else turn_ids(rules.markup),
         )
 
     def _page(self, picture: PageImage, result: Result) -> Page:

@@ -22,6 +22,11 @@ def opening_turn(token_ids: Sequence[int], markup: MarkupIds) -> Rotation:
     return cast(Rotation, lexeme.value)
 
 
+def turn_ids(markup: MarkupIds) -> frozenset[int]:
+    """The tokens that ask for a turn."""
+    return frozenset(i for i, lexeme in markup.lexemes.items() if lexeme.kind == "turn")
+
+
 def turned(picture: PageImage, turn: Rotation) -> PageImage:
     """`picture` after a clockwise turn. Its text layer stays behind: its boxes lie otherwise."""
     size = (picture.width_pt, picture.height_pt)

@@ -140,3 +140,16 @@ def test_a_closed_engine_takes_new_requests() -> None:
     engine.step()
     engine.close()
     assert engine.run(make_request()).token_ids == read().token_ids
+
+
+def test_what_may_not_open_a_page_may_stand_in_it() -> None:
+    first, *rest = read(max_tokens=40).token_ids
+    banned = Request(
+        prompt=Prompt((5, 6, 7, 8)), image=None, max_tokens=40, not_first=frozenset({first})
+    )
+    opened = make_engine(FakeTarget()).run(banned).token_ids
+    assert opened[0] != first
+    inside = Request(
+        prompt=Prompt((5, 6, 7, 8)), image=None, max_tokens=40, not_first=frozenset({rest[0]})
+    )
+    assert make_engine(FakeTarget()).run(inside).token_ids == (first, *rest)

@@ -114,11 +114,14 @@ def test_a_turned_page_is_read_again_and_its_seconds_add_up() -> None:
     assert 2.0 < seconds.vision < 7.0
 
 
-def test_a_model_that_turns_forever_is_stopped() -> None:
-    job, lay = make_job(), []
+def test_a_model_that_would_turn_a_turned_page_must_read_it_as_it_came() -> None:
+    job, lay = make_job(rotation=270), []
     following = job.begin()
-    while isinstance(following, Request):
-        lay.append(job.picture.rotation)
-        following = job.conclude(result("<|rot90|>"))
-    assert lay == [0, 90, 180, 270]
-    assert following.status == "repaired"
+    for _ in range(3):
+        assert isinstance(following, Request)
+        lay.append((job.picture.rotation, bool(following.not_first)))
+        token = "<|paragraph|>" if following.not_first else "<|rot90|>"
+        following = job.conclude(result(token))
+    assert lay == [(270, False), (0, False), (270, True)]
+    assert isinstance(following, Page) and following.rotation == 270
+    assert following.stats is not None and following.stats.seconds.prefill == 0.75
