@@ -15,7 +15,8 @@ from ocria.models.recipes.nano import batches
 from ocria.models.recipes.nano.batches import SHAPES, Batch, batch_size, opening, turned_family
 from ocria.models.recipes.nano.feed import Feed
 from ocria.models.recipes.nano.layout import Folder, load_reader
-from ocria.models.recipes.nano.loss import token_losses
+from ocria.models.recipes.nano.loss import divergence, token_losses
+from ocria.models.recipes.nano.noise import disturbed
 from ocria.models.recipes.nano.rounding import Masters
 from ocria.models.recipes.nano.train import Plan, Rank, Run
 from ocria.models.recipes.nano.vocabulary import EOS, FIRST_COORDINATE, FIRST_MARKUP, NUM_ROWS
@@ -84,6 +85,32 @@ def test_soft_targets_never_leave_the_grid():
         assert bool((outside > 0).all()), "every other row is pushed down"
 
 
+def test_a_student_that_says_what_the_parent_says_diverges_by_nothing():
+    logits = torch.randn(4, 50, generator=torch.Generator().manual_seed(5))
+    same = divergence(logits + 3.0, logits)
+    torch.testing.assert_close(same, torch.zeros(4), atol=1e-6, rtol=0)
+    assert bool((divergence(logits.flip(1), logits) > 0.1).all())
+
+
+def test_noise_disturbs_text_and_corners_alone():
+    generator = torch.Generator().manual_seed(6)
+    ids = torch.randint(4, 6144, (64, 400), generator=generator)
+    ids[:, ::10] = FIRST_COORDINATE + torch.randint(0, 512, (64, 40), generator=generator)
+    ids[:, 5::40] = FIRST_MARKUP + 8
+    ids[:, 390:] = 0
+    ids[:, 389] = EOS
+    shown = disturbed(ids, generator)
+    corner = (ids >= FIRST_COORDINATE) & (ids < FIRST_COORDINATE + 512)
+    text = (ids >= 4) & (ids < 6144)
+    assert torch.equal(shown[~corner & ~text], ids[~corner & ~text])
+    assert bool(((shown[corner] - FIRST_COORDINATE) // 512 == 0).all())
+    assert bool((shown[text] < 6144).all()) and bool((shown[text] >= 4).all())
+    changed = (shown != ids)[text].float().mean()
+    assert 0.008 < changed < 0.03
+    assert (shown - ids)[corner].abs().max() < 40
+    assert bool((shown == ids).all(1).any()), "some pages are shown as they are"
+
+
 def test_orientation_asks_for_one_token():
     assert opening([FIRST_MARKUP + 1]) == [FIRST_MARKUP + 1, EOS]
     assert opening([FIRST_MARKUP + 5, 6200, 6300, 70]) == [FIRST_MARKUP + 5]
@@ -146,3 +173,36 @@ def test_out_of_memory_drops_the_batch_and_leaves_no_gradient(tmp_path, monkeypa
     run.update(0.5)
     assert (run.dropped, run.skipped) == (1, 1)
     assert torch.equal(run.model.norm.weight, before)
+
+
+@needs_weights
+def test_rounded_training_follows_the_parent_and_leaves_the_rest_alone(tmp_path):
+    plan = Plan(
+        base=SHIPPED, out=tmp_path, corpus=tmp_path, fonts=tmp_path, compile=False,
+        tokenizer=SHIPPED / "tokenizer.json", total_s=10, stop_s=10, warm_steps=1, rounded_from=0.5,
+    )  # fmt: skip
+    run = Run(plan, Rank(0, 1, torch.device("cpu")))
+    with torch.no_grad():
+        for layer in run.model.layers:
+            weight = layer.mlp.down_proj.weight
+            weight.add_(0.2 * weight.std() * torch.randn_like(weight))
+    run.begin_rounding()
+    parent = {name: tensor.clone() for name, tensor in run.masters.parent.items()}
+    page = torch.randint(0, 255, (1, 64, 64), dtype=torch.uint8)
+    batch = Batch(family="strip", pixels=page, ids=torch.randint(4, 6000, (1, 59)))
+    before, _ = run.learn(batch)
+    run.update(0.6)
+    assert run.rate(0.5) == pytest.approx(0.2) and run.rate(1.0) == 0.0
+    live = dict(run.model.named_parameters())
+    moved = {
+        name
+        for name in parent
+        if not torch.equal(run.masters.copies.get(name, live[name]), parent[name])
+    }
+    assert moved == set(run.masters.copies) and 0 < before < 1
+    run.save()
+    again = Run(plan, Rank(0, 1, torch.device("cpu")))
+    for name, tensor in again.masters.parent.items():
+        assert torch.equal(tensor, parent[name])
+    for name, tensor in again.masters.copies.items():
+        assert torch.equal(tensor, run.masters.copies[name])

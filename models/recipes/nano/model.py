@@ -336,14 +336,16 @@ class Reader(nn.Module):
 
     def forward(self, pixels: Tensor, ids: Tensor) -> Tensor:
         """Hidden states [B, T + 1, D]: that of vision end first, which predicts `ids[:, 0]`."""
-        image = self.visual(pixels)
+        return self.decode(self.visual(pixels), (pixels.shape[1] // 32, pixels.shape[2] // 32), ids)
+
+    def decode(self, image: Tensor, grid: tuple[int, int], ids: Tensor) -> Tensor:
+        """As `forward`, from image tokens [B, rows * columns, D] of a `grid` (rows, columns)."""
         x = self.sequence(image, ids)
-        rows, columns = pixels.shape[1] // 32, pixels.shape[2] // 32
-        cos, sin = decoder_angles(self.g, rows, columns, ids.shape[1], x.device)
+        cos, sin = decoder_angles(self.g, *grid, ids.shape[1], x.device)
         cos, sin = cos.to(x.dtype), sin.to(x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin)
-        return self.norm(x[:, 1 + rows * columns :])
+        return self.norm(x[:, 1 + grid[0] * grid[1] :])
 
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.embed_tokens.weight.to(hidden.dtype))

@@ -7,6 +7,8 @@ straight-through estimator without a change to the model's graph.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -66,13 +68,19 @@ def _fusion(name: str) -> str:
 
 
 class Masters:
-    """Full-precision copies of the rounded parameters.
+    """Full-precision copies of the rounded parameters, and the parent that they came from.
 
     `restore` puts them into the model for the optimiser; `round` takes the update back and leaves
-    rounded weights for the next forward pass.
+    rounded weights for the next forward pass. All other parameters are kept as the parent has them.
+
+    Args:
+        model: the model, holding full-precision weights.
+        parent: the weights before the first rounding; those of `model` if not given.
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, parent: dict[str, Tensor] | None = None) -> None:
+        self._all = dict(model.named_parameters())
+        self.parent = parent or {name: p.detach().clone() for name, p in self._all.items()}
         self._live = rounded_parameters(model)
         self._fused: dict[str, list[str]] = defaultdict(list)
         for name in self._live:
@@ -85,8 +93,25 @@ class Masters:
         for name, parameter in self._live.items():
             parameter.copy_(self.copies[name])
 
+    @contextmanager
+    def parent_in_place(self) -> Iterator[None]:
+        """The parent's weights where the rounded ones are; nothing computed meanwhile may be
+        differentiated."""
+        with torch.no_grad():
+            rounded = [parameter.detach().clone() for parameter in self._live.values()]
+            for name, parameter in self._live.items():
+                parameter.copy_(self.parent[name])
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(list(self._live.values()), rounded)
+
     @torch.no_grad()
     def round(self) -> None:
+        for name, parameter in self._all.items():
+            if name not in self._live:
+                parameter.copy_(self.parent[name])
         for name, parameter in self._live.items():
             self.copies[name].copy_(parameter)
         rows = self._live["embed_tokens.weight"]

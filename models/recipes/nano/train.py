@@ -1,7 +1,8 @@
 """Trains OCRia-1 nano for a given time, on any number of GPUs (README.md has the command).
 
-The schedule follows the clock: however fast the machine, the run ends with its rate at zero and
-the last fifth on rounded weights. A run resumes from its own checkpoint folder.
+The schedule follows the clock, in two parts. In the first the rate falls to zero: its end is the
+parent, `RUN/parent.safetensors`. In the second the weights that ship rounded learn, rounded, to say
+what the parent says; all others stay the parent's. A run resumes from its own checkpoint folder.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -24,11 +26,14 @@ from .batches import Batch, Batches, Source
 from .delta import PIECES
 from .feed import Feed
 from .layout import Folder, load_reader
-from .loss import token_losses
+from .loss import divergence, token_losses
 from .model import Reader
+from .noise import disturbed
 from .optimiser import Optimiser, Rates
 from .rounding import Masters
 from .vocabulary import IMAGE, LAST_USED, MASK, PAD
+
+_MODEL, _PARENT = "model.", "parent.safetensors"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +49,8 @@ class Plan:
     stop_s: float
     peak: float = 1e-3
     warm_steps: int = 100
-    rounded_from: float = 0.8
+    rounded_from: float = 0.86
+    rounded_peak: float = 2e-4
     workers: int = 14
     budget_tflop: float = 41.0
     save_every_s: float = 110.0
@@ -136,18 +142,39 @@ class Run:
         )
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Mean cross entropy over the batch's text, and the share of tokens told right."""
+        """Mean loss over the batch's text, and the share of tokens told right.
+
+        The loss is the cross entropy, or the divergence from the parent once weights are rounded.
+        """
         device = self.rank.device
         pixels = batch.pixels.to(device, non_blocking=True)
         ids = batch.ids.to(device, non_blocking=True)
-        with torch.autocast(device.type, torch.bfloat16):
-            hidden = self.model((pixels.float() - 127.5) / 127.5, ids[:, :-1])
-            known = ids != PAD
-            logits = self.model.logits(hidden[known])
-        logits = logits.float().index_fill(1, self.banned, -1e4)
-        truth = ids[known]
-        right = (logits.detach().argmax(-1) == truth).float().mean()
-        return token_losses(logits, truth).mean(), right
+        known = ids != PAD
+        shown = disturbed(ids[:, :-1])
+        truth, grid = ids[known], (pixels.shape[1] // 32, pixels.shape[2] // 32)
+        with self._autocast():
+            image = self.model.visual((pixels.float() - 127.5) / 127.5)
+        if self.masters is None:
+            logits = self._logits(image, grid, shown, known)
+            loss = token_losses(logits, truth).mean()
+        else:
+            image = image.detach()
+            with self.masters.parent_in_place():
+                parent = self._logits(image, grid, shown, known).detach()
+            logits = self._logits(image, grid, shown, known)
+            loss = divergence(logits, parent).mean()
+        return loss, (logits.detach().argmax(-1) == truth).float().mean()
+
+    def _autocast(self) -> torch.autocast:
+        # Entered anew for each pass: within one, casts of weights are kept, of swapped ones too.
+        return torch.autocast(self.rank.device.type, torch.bfloat16)
+
+    def _logits(self, image: Tensor, grid: tuple[int, int], shown: Tensor, known: Tensor) -> Tensor:
+        """Float32 logits [N, V] of the known places; rows that are never written at -1e4."""
+        with self._autocast():
+            hidden = self.model.decode(image, grid, shown)
+            logits = self.model.logits(hidden[known]).float()
+        return logits.index_fill(1, self.banned, -1e4)
 
     def learn(self, batch: Batch) -> tuple[float, float] | None:
         """Adds a batch's gradient; loss and share told right, or None where memory ran out.
@@ -167,8 +194,12 @@ class Run:
         return None
 
     def rate(self, done: float) -> float:
-        """The share of the peak rate: a short warm-up, then linear to zero at the end."""
-        return min(1.0, (self.step + 1) / self.plan.warm_steps) * max(0.0, 1.0 - done)
+        """The share of the peak rate: a short warm-up, then linear to zero, once for each part."""
+        part = self.plan.rounded_from
+        if self.masters is None:
+            return min(1.0, (self.step + 1) / self.plan.warm_steps) * max(0.0, 1.0 - done / part)
+        left = max(0.0, (1.0 - done) / (1.0 - part))
+        return self.plan.rounded_peak / self.plan.peak * left
 
     def update(self, done: float) -> Tensor:
         """Steps the weights unless the gradient is not finite; returns its norm."""
@@ -187,50 +218,54 @@ class Run:
         return norm
 
     def begin_rounding(self) -> None:
+        """What the weights are now becomes the parent; from here on they are rounded."""
         if self.masters is None:
             self.masters = Masters(self.model)
             self.masters.round()
+            if self.rank.index == 0:
+                parent = {_MODEL + name: tensor for name, tensor in self.masters.parent.items()}
+                self._write(_PARENT, parent)
 
     def weights(self) -> dict[str, Tensor]:
-        """Full-precision weights under the trainable names."""
+        """Full-precision weights under the trainable names, with a prefix."""
         state = {name: tensor.detach() for name, tensor in self.model.named_parameters()}
-        return state | (self.masters.copies if self.masters else {})
+        state |= self.masters.copies if self.masters else {}
+        return {_MODEL + name: tensor for name, tensor in state.items()}
 
     def save(self) -> None:
         """Writes the checkpoint; the rename makes it whole or absent."""
-        plan = self.plan
-        tensors = {f"model.{name}": tensor for name, tensor in self.weights().items()}
-        tensors |= self.optimiser.state()
-        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        tensors = self.weights() | self.optimiser.state()
         meta = {
             "step": str(self.step), "spent_s": str(self.spent_s), "pages": str(self.pages),
             "rounded": str(int(self.masters is not None)),
         }  # fmt: skip
-        save_file(tensors, plan.out / "checkpoint.tmp", metadata=meta)
-        (plan.out / "checkpoint.tmp").replace(plan.out / "checkpoint.safetensors")
+        self._write("checkpoint.safetensors", tensors, meta)
+
+    def _write(
+        self, name: str, tensors: dict[str, Tensor], meta: dict[str, str] | None = None
+    ) -> None:
+        ready = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
+        save_file(ready, self.plan.out / "writing.tmp", metadata=meta)
+        (self.plan.out / "writing.tmp").replace(self.plan.out / name)
 
     def _resume(self) -> None:
         path = self.plan.out / "checkpoint.safetensors"
         if not path.exists():
             return
-        from safetensors import safe_open
-
         tensors = load_file(path)
-        state = {
-            name.removeprefix("model."): tensor
-            for name, tensor in tensors.items()
-            if name.startswith("model.")
-        }
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
-                parameter.copy_(state[name])
-        self.optimiser.load({k: v for k, v in tensors.items() if not k.startswith("model.")})
+                parameter.copy_(tensors[_MODEL + name])
+        self.optimiser.load({k: v for k, v in tensors.items() if not k.startswith(_MODEL)})
         with safe_open(path, "pt") as file:
             meta = file.metadata()
         self.step, self.spent_s = int(meta["step"]), float(meta["spent_s"])
         self.pages = int(meta["pages"])
         if meta["rounded"] == "1":
-            self.begin_rounding()
+            stored = load_file(self.plan.out / _PARENT, device=str(self.rank.device))
+            parent = {name.removeprefix(_MODEL): tensor for name, tensor in stored.items()}
+            self.masters = Masters(self.model, parent)
+            self.masters.round()
 
 
 def train(plan: Plan) -> None:
