@@ -37,7 +37,8 @@ VISION_LIMIT = int(30.5 * MIB)
 DECODER_LIMIT = 19 * MIB
 # Room for a shard's header.
 _SHARD_TENSOR_BYTES = FILE_LIMIT - MIB // 8
-_COPIED = ("generation_config.json", "tokenizer.json", "tokenizer_config.json")
+TOKENIZER_FILE = "tokenizer.json"
+_COPIED = ("generation_config.json", "tokenizer_config.json")
 
 
 def make(
@@ -140,6 +141,10 @@ def _write_settings(
     for file in _COPIED:
         if (source / file).is_file():
             shutil.copyfile(source / file, target / file)
+    # Indents would be half of it.
+    tokenizer = json.loads((source / TOKENIZER_FILE).read_text(encoding="utf-8"))
+    text = json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))
+    (target / TOKENIZER_FILE).write_text(text + "\n", encoding="utf-8")
     preprocessor = json.loads((source / "preprocessor_config.json").read_text(encoding="utf-8"))
     config = {**read_config(source), "quantization_config": section}
     total = sum((target / file).stat().st_size for file in set(placed.values()))
