@@ -19,12 +19,13 @@ from ocria.models.recipes.pages.corpus import (
 )
 from ocria.models.recipes.pages.fonts import Family
 from ocria.models.recipes.pages.inline import runs_of
+from ocria.models.recipes.pages.kinds.forms import tick_box
 from ocria.models.recipes.pages.latex import canonical
 from ocria.models.recipes.pages.readback import UnfaithfulPageError, read_pages
 from ocria.models.recipes.pages.salt import salted
 from ocria.models.recipes.pages.scan import _threshold, moved_box, scan, turned
 from ocria.models.recipes.pages.typeset import Manuscript, Press, Sheet, Style
-from ocria.models.recipes.pages.wear import FINE, OFFICE, OLD, THERMAL
+from ocria.models.recipes.pages.wear import DIGITAL, FINE, OFFICE, OLD, THERMAL
 
 # A face that typst carries itself, so that no font folder is needed.
 SERIF = Family(name="Libertinus Serif", category="serif", styles=frozenset("rbi"), vietnamese=True)
@@ -126,6 +127,9 @@ def test_inline_marks_follow_the_fonts_at_hand():
         (r"{\frac { a } { b }}", r"\frac{a}{b}"),
         (r"x \rightarrow y", r"x\to y"),
         (r"\begin{array} a", None),
+        (r"{ \bf C } _ { \rm out }", r"\mathbf{C}_{\mathrm{out}}"),
+        (r"\frac 1 { 2 } { a b }", r"\frac{1}{2}ab"),
+        (r"\epsilon \not = \hat \alpha", r"\epsilon\neq\hat{\alpha}"),
     ],
 )
 def test_canonical_latex(spelling, wanted):
@@ -180,6 +184,30 @@ def test_leaders_are_ink_but_no_text(press):
     assert (between < 160).any(), "the dots are printed"
 
 
+def test_check_boxes_and_rules_to_write_on(press):
+    document = manuscript()
+    rng = random.Random(3)
+    runs = (Run(ink="Sex: "), tick_box(rng, True, 8), Run(ink="F "), tick_box(rng, False, 8))
+    rule = Run(ink="#box(width: 1fr, stroke: (bottom: 0.5pt))", style="drawn")
+    for line in ((*runs, Run(ink="M")), (Run(ink="Name: "), rule)):
+        document.add(Block(type="form_field", runs=line), Style())
+    (page,) = read_pages(press.print(document), document, 1)
+    assert [p.block.content() for p in page.placed] == ["Sex: [x] F [ ] M", "Name:"]
+
+
+def test_raised_marks_and_part_rules_of_a_table(press):
+    document = manuscript()
+    rows = (
+        (Cell(text="Arm", header=True, columns=2, align="left"), None),
+        (Cell(text="1.5 ± 0.2", mark="a"), Cell(mark="*")),
+    )
+    table = Table(rows=rows, align=("left", "right"), rules="head", part_lines=((1, 0, 1),))
+    document.add(Block(type="table", table=table), Style())
+    (page,) = read_pages(press.print(document), document, 1)
+    wanted = "<|ched|>Arm<|lcel|><|nl|><|fcel|>1.5 ± 0.2a<|fcel|>*<|nl|>"
+    assert page.placed[0].block.content() == wanted
+
+
 def test_fax_threshold_keeps_fine_print():
     """Type six pixels high, grey from its small size, below a black bar."""
     import cv2
@@ -224,7 +252,7 @@ def test_fax_threshold_leaves_no_black_where_a_shadow_lies():
         assert (out[ink] < 128).mean() > 0.9
 
 
-@pytest.mark.parametrize("wear", [OFFICE, FINE, OLD, THERMAL])
+@pytest.mark.parametrize("wear", [DIGITAL, OFFICE, FINE, OLD, THERMAL])
 def test_every_wear_keeps_shape_and_moves_boxes_with_the_ink(wear):
     pixels = np.full((320, 256), 235, np.uint8)
     pixels[100:140, 60:200] = 15

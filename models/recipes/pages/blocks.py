@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 _WRAPS = {"plain": "", "bold": "**", "italic": "*", "code": "`", "math": "$", "roman": ""}
-# Runs without characters: white space, and dots that lead the eye to a number.
-_UNSPOKEN = ("space", "leaders")
+# Runs without characters: white space, dots that lead the eye to a number, rules and boxes.
+_UNSPOKEN = ("space", "leaders", "drawn")
+INK_COLOUR = "§INK§"
 HYPHENS = "-\u2010\u2011\u00ad\x02"
 
 
@@ -15,7 +16,8 @@ class Run:
     """A stretch of one style.
 
     `ink` is what the page shows; `truth`, where given, is what the markup says instead (a bullet
-    is read as `- `), and makes the run unsplittable. Style `math` holds typst maths as ink.
+    is read as `- `), and makes the run unsplittable. Style `math` holds typst maths as ink,
+    style `drawn` typst source in which INK_COLOUR stands for the block's colour.
     """
 
     ink: str
@@ -41,7 +43,8 @@ class Run:
 class Cell:
     """A table cell; `columns` and `rows` are its spans.
 
-    `leaders` fills the rest of the cell with dots, which are ink and no text.
+    `leaders` fills the rest of the cell with dots, which are ink and no text. `mark` is printed
+    raised behind the text, and read as a part of it. `align` is for this cell alone.
     """
 
     text: str = ""
@@ -51,13 +54,21 @@ class Cell:
     bold: bool = False
     indent_em: float = 0.0
     leaders: bool = False
+    mark: str = ""
+    align: str | None = None
+
+    @property
+    def ink(self) -> str:
+        """All characters of the cell."""
+        return self.text + self.mark
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
     """Rows of cells; a place covered by a span of an earlier cell holds None.
 
-    `lines` are rules of their own: above which row, from which column on.
+    `lines` are rules of their own: above which row, from which column on; `part_lines` have a
+    column before which they end.
     """
 
     rows: tuple[tuple[Cell | None, ...], ...]
@@ -67,6 +78,7 @@ class Table:
     widths: tuple[str, ...] | None = None
     shaded: bool = False
     lines: tuple[tuple[int, int], ...] = ()
+    part_lines: tuple[tuple[int, int, int], ...] = ()
 
     def markup(self) -> str:
         """OTSL: one token a place, `nl` after each row."""
@@ -88,16 +100,16 @@ class Table:
 
     @property
     def ink(self) -> str:
-        return " ".join(c.text for row in self.rows for c in row if c is not None)
+        return " ".join(c.ink for row in self.rows for c in row if c is not None)
 
 
 _SPANNED = {(False, True): "<|lcel|>", (True, False): "<|ucel|>", (True, True): "<|xcel|>"}
 
 
 def _cell_markup(cell: Cell) -> str:
-    if not cell.text:
+    if not cell.ink:
         return "<|ecel|>"
-    return ("<|ched|>" if cell.header else "<|fcel|>") + cell.text
+    return ("<|ched|>" if cell.header else "<|fcel|>") + cell.ink
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,12 +33,11 @@ _SYNONYMS = {
     r"\mid": "|",
     r"\mbox": r"\text",
     r"\mathop": r"\operatorname",
+    r"\operatorname*": r"\operatorname",
     r"\colon": ":",
     r"\land": r"\wedge",
     r"\lor": r"\vee",
-    r"\longrightarrow": r"\to",
     r"\varnothing": r"\emptyset",
-    r"\epsilon": r"\varepsilon",
     r"\ast": "*",
     r"\star": r"\star",
     r"\dfrac": r"\frac",
@@ -47,6 +46,16 @@ _SYNONYMS = {
     r"\bm": r"\mathbf",
     r"\boldsymbol": r"\mathbf",
 }
+# Plain TeX font switches, `{\bf x}`, and the commands that take the group's place.
+_SWITCH = re.compile(r"\{\s*\\(bf|rm|cal|sf|tt|it)(?![a-zA-Z])([^{}]*)\}")
+_ARGUMENTS = {
+    **dict.fromkeys((r"\frac", r"\binom"), 2),
+    **dict.fromkeys(
+        (r"\sqrt", r"\text", r"\textbf", r"\textit", r"\textrm", r"\operatorname", r"\hat",
+         r"\tilde", r"\bar", r"\vec", r"\dot", r"\ddot", r"\widehat", r"\widetilde",
+         r"\overline", r"\underline", r"\overbrace", r"\underbrace", r"\check", r"\breve",
+         r"\acute", r"\grave", r"\overrightarrow", r"\pmod", r"\boxed"), 1),
+}  # fmt: skip
 _REFUSED = re.compile(
     r"\\(label|tag|bf|rm|it|cal|sf|tt|em|sl|begin|end|hspace|vspace|hskip|raise|buildrel|atop"
     r"|over|choose|ensuremath|phantom|smash|xymatrix|color|ref|cite|def|unskip|kern|hfill|line"
@@ -68,6 +77,9 @@ def canonical(latex: str) -> str | None:
     """The one spelling used as truth, or None for a formula that cannot be told from its ink."""
     latex = re.sub(r"\^\s*\{\s*(?:\\prime\s*)+\}", lambda m: "'" * m[0].count("prime"), latex)
     latex = re.sub(r"\^\s*\\prime(?![a-zA-Z])", "'", latex)
+    latex = _SWITCH.sub(lambda m: f"{{\\math{m[1]}{{{m[2]}}}}}", latex)
+    latex = re.sub(r"\\not\s*\\in(?![a-zA-Z])", r"\\notin ", latex)
+    latex = re.sub(r"\\not\s*=", r"\\neq ", latex)
     if _REFUSED.search(latex) or "%" in latex or "&" in latex or "\\\\" in latex:
         return None
     tokens = [_SYNONYMS.get(t, t) for t in _TOKEN.findall(latex) if t not in _DROPPED]
@@ -87,16 +99,29 @@ def _named(match: re.Match[str]) -> str:
 
 
 def _without_idle_groups(tokens: list[str]) -> list[str]:
-    """Drops brace groups that are neither an argument nor a script."""
+    """Drops brace groups that are neither an argument nor a script, and braces bare arguments."""
     out: list[str] = []
-    idle: list[bool] = []
-    for token in tokens:
+    opened: list[tuple[bool, int]] = []
+    wanted = 0  # Arguments that the last command still waits for.
+    optional = False
+    for before, token in zip(["", *tokens], tokens, strict=False):
         if token == "{":
-            before = out[-1] if out else ""
-            idle.append(before not in ("_", "^", "}", "]") and not before.startswith("\\"))
-            if idle[-1]:
+            argument = wanted > 0 or before in ("_", "^")
+            opened.append((argument, max(wanted - (before not in ("_", "^")), 0)))
+            wanted = 0
+            if not argument:
                 continue
-        elif token == "}" and idle and idle.pop():
+        elif token == "}" and opened:
+            argument, wanted = opened.pop()
+            if not argument:
+                continue
+        elif (token == "[" and before == r"\sqrt") or optional:
+            optional = token != "]"
+        elif token in _ARGUMENTS or token.startswith(r"\math"):
+            wanted = _ARGUMENTS.get(token, 1)
+        elif wanted:
+            wanted -= 1
+            out += ["{", token, "}"]
             continue
         out.append(token)
     return out

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import typst
 
-from .blocks import Block, Cell, Run, Table
+from .blocks import INK_COLOUR, Block, Cell, Run, Table
 from .fonts import Family, FontShelf
 
 MAX_BLOCKS = 500
@@ -182,6 +182,8 @@ def _run_source(run: Run) -> str:
             return f"#h({run.ink})"
         case "leaders":
             return LEADERS
+        case "drawn":
+            return run.ink
         case _:
             return f"#{quoted(run.ink)}"
 
@@ -196,7 +198,7 @@ def _block_source(block: Block, number: int, style: Style) -> str:
     elif block.type == "figure":
         inner = block.runs[0].ink.replace("COLOUR", block_colour(number, style.base))
     else:
-        inner = _runs_source(block.runs)
+        inner = _runs_source(block.runs).replace(INK_COLOUR, block_colour(number, style.base))
     sticky = block.type[0] == "h" and block.type[1:].isdigit()
     together = style.together or sticky or not block.splittable
     outer = [
@@ -252,15 +254,20 @@ def _table_rules(table: Table, colour: str) -> list[str]:
             lines.append(f"table.vline(x: {x}, stroke: 0.8pt + {colour})")
     for y, x in table.lines:
         lines.append(f"table.hline(y: {y}, start: {x}, stroke: 0.5pt + {colour})")
+    for y, x, stop in table.part_lines:
+        lines.append(f"table.hline(y: {y}, start: {x}, end: {stop}, stroke: 0.5pt + {colour})")
     return lines
 
 
 def _cell_source(cell: Cell, x: int, y: int, table: Table, style: Style) -> str:
     options = [f"x: {x}, y: {y}"]
     if cell.columns > 1:
-        options.append(f"colspan: {cell.columns}, align: center")
+        options.append(f"colspan: {cell.columns}")
     if cell.rows > 1:
-        options.append(f"rowspan: {cell.rows}, align: horizon")
+        options.append(f"rowspan: {cell.rows}")
+    spanning = "horizon" if cell.rows > 1 else "center" if cell.columns > 1 else None
+    if align := cell.align or spanning:
+        options.append(f"align: {align}")
     dark = cell.header and table.shaded
     if dark:
         options.append(f"fill: {grey(224)}")
@@ -268,6 +275,8 @@ def _cell_source(cell: Cell, x: int, y: int, table: Table, style: Style) -> str:
     shown = f"#strong({text})" if cell.header or cell.bold else f"#{text}"
     if cell.indent_em:
         shown = f"#h({cell.indent_em:.2f}em)" + shown
+    if cell.mark:
+        shown += f"#super({quoted(cell.mark)})"
     if cell.leaders:
         shown += "#h(3pt)" + LEADERS
     return f"table.cell({', '.join(options)})[{shown}]"

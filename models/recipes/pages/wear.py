@@ -37,6 +37,12 @@ class Wear:
 
 
 OFFICE = Wear()
+# Files that were never on paper: now and then shrunk or packed, seldom printed and scanned.
+DIGITAL = Wear(
+    warp=0.06, skew_deg=0.5, inset=0.01, bleed=0.0, stroke=0.03, uneven_ink=0.0, bands=0.0, blur=0.15,
+    blur_px=0.6, low_resolution=0.2, resolution=0.7, tone=0.1, light=0.03, folds=0.0, stamp=0.01,
+    specks=0.01, grain=0.08, threshold=0.02, jpeg=0.3, inverse=0.02,
+)  # fmt: skip
 # Small print: what would wipe it out is rare and mild, or the reader would learn to invent.
 FINE = Wear(
     warp=0.3, skew_deg=1.0, inset=0.0, bleed=0.05, stroke=0.1, uneven_ink=0.02, bands=0.0,

@@ -14,7 +14,9 @@ from . import (
     dense,
     empty,
     foreign,
+    forms,
     ledgers,
+    manuals,
     news,
     old,
     papers,
@@ -64,6 +66,8 @@ KINDS: dict[str, Generator] = {
     "old_print": old.old_print,
     "repeats": repeats.repeats,
     "foreign": foreign.foreign,
+    "manual": manuals.manual,
+    "blank_form": forms.blank_form,
 }
 # Kinds whose pages may not tell which way is up.
 UNTURNED = ("empty", "foreign", "strings", "formula", "line")
@@ -71,7 +75,8 @@ UNTURNED = ("empty", "foreign", "strings", "formula", "line")
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
         "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 8, "report": 10, "letter": 4,
-        "form": 4, "invoice": 5, "code": 2, "newspaper": 4, "strings": 4, "empty": 2, "table": 3,
+        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 4,
+        "strings": 4, "empty": 2, "table": 3,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
         "repeats": 3, "foreign": 2, "receipt": 4,
     },
@@ -82,7 +87,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     },
     "landscape": {
         "slide": 30, "report": 18, "article": 12, "table": 10, "newspaper": 5, "empty": 3,
-        "ledger": 13, "register": 9,
+        "ledger": 13, "register": 9, "blank_form": 5, "manual": 3,
     },
     "tall": {"receipt": 86, "region": 6, "strings": 5, "article": 3},
     "crop": {

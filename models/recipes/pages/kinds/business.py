@@ -111,7 +111,7 @@ def _fields(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Lo
     for index in range(0, len(labels), 2 if paired else 1):
         sources = []
         for label in labels[index : index + (2 if paired else 1)]:
-            answer = _answer(studio, rng, look.lang) if rng.random() < 0.7 else ""
+            answer = answer_text(studio, rng, look.lang) if rng.random() < 0.7 else ""
             block = Block(type="form_field", runs=(Run(ink=f"{label}: {answer}".strip()),))
             filled = replace(style, family=hand) if rng.random() < 0.1 else style
             rule = "#v(-9pt)#line(length: 100%, stroke: 0.4pt)" if rng.random() < 0.5 else ""
@@ -124,7 +124,13 @@ def _fields(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Lo
             manuscript.raw("".join(sources))
 
 
-def _answer(studio: Studio, rng: random.Random, lang: str) -> str:
+def labels_of(lang: str) -> tuple[str, ...]:
+    """Labels of form fields in a language, English ones where there are none."""
+    return _LABELS.get(lang, _LABELS["en"])
+
+
+def answer_text(studio: Studio, rng: random.Random, lang: str) -> str:
+    """What somebody may have written into a field."""
     names = studio.names(rng, lang)
     text = rng.choice(
         (
