@@ -1,4 +1,7 @@
-"""A training checkpoint to a Hugging Face folder."""
+"""A training checkpoint to a Hugging Face folder.
+
+python -m ocria.models.recipes.nano.export CHECKPOINT OUT --tokenizer FILE [--masters]
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
 from .layout import save_folder
+from .rounding import ships_rounded
 
 _PREFIX = "model."
 
@@ -18,6 +22,11 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument(
+        "--masters",
+        action="store_true",
+        help="keep what ships rounded in float32, for the rounding that training saw",
+    )
     arguments = parser.parse_args()
     tensors = load_file(arguments.checkpoint)
     state = {
@@ -25,7 +34,8 @@ def main() -> None:
         for name, tensor in tensors.items()
         if name.startswith(_PREFIX)
     }
-    save_folder(arguments.out, state, Tokenizer.from_file(str(arguments.tokenizer)))
+    wide = [name for name in state if arguments.masters and ships_rounded(name)]
+    save_folder(arguments.out, state, Tokenizer.from_file(str(arguments.tokenizer)), wide)
 
 
 if __name__ == "__main__":

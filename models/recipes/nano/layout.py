@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,8 +56,8 @@ class Folder:
         return Tokenizer.from_file(str(self.path / "tokenizer.json"))
 
 
-def to_layout(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Trainable parameters to bf16 tensors under the layout's names.
+def to_layout(state: dict[str, Tensor], wide: Collection[str] = ()) -> dict[str, Tensor]:
+    """Trainable parameters to bf16 tensors under the layout's names; those of `wide` in float32.
 
     Grey patches: the layout sees three channels and two frames that are all the same grey, so the
     grey weight is spread evenly over the six.
@@ -64,6 +65,7 @@ def to_layout(state: dict[str, Tensor]) -> dict[str, Tensor]:
     out: dict[str, Tensor] = {}
     for name, tensor in state.items():
         tensor = tensor.detach().float().cpu()
+        dtype = torch.float32 if name in wide else torch.bfloat16
         if name.startswith("visual."):
             name = _VISION + name.removeprefix("visual.")
             if name.endswith("patch_embed.weight"):
@@ -75,7 +77,7 @@ def to_layout(state: dict[str, Tensor]) -> dict[str, Tensor]:
                 name, tensor = name + ".weight", tensor[:, None]
             elif name.endswith("linear_attn.norm"):
                 name += ".weight"
-        out[name] = tensor.bfloat16().contiguous()
+        out[name] = tensor.to(dtype).contiguous()
     return out
 
 
@@ -116,8 +118,10 @@ def mask_row(width: int, spread: float) -> Tensor:
     return torch.randn(width, generator=torch.Generator().manual_seed(MASK)) * spread
 
 
-def save_folder(out: Path, state: dict[str, Tensor], tokenizer: Tokenizer) -> None:
-    """Writes a complete folder that `transformers` loads."""
+def save_folder(
+    out: Path, state: dict[str, Tensor], tokenizer: Tokenizer, wide: Collection[str] = ()
+) -> None:
+    """Writes a complete folder that `transformers` loads; `wide` names stay in float32."""
     out.mkdir(parents=True, exist_ok=True)
     state = dict(state)
     rows = state["embed_tokens.weight"].clone()
@@ -125,7 +129,7 @@ def save_folder(out: Path, state: dict[str, Tensor], tokenizer: Tokenizer) -> No
     rows[[IMAGE, VIDEO]] = 0
     rows[LAST_USED + 1 :] = 0
     state["embed_tokens.weight"] = rows
-    save_file(to_layout(state), out / "model.safetensors", metadata={"format": "pt"})
+    save_file(to_layout(state, wide), out / "model.safetensors", metadata={"format": "pt"})
     tokenizer.save(str(out / "tokenizer.json"))
     for name, content in _configs(Geometry()).items():
         (out / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -36,8 +36,9 @@ def round_nvfp4(weight: Tensor, largest_weight: Tensor | None = None) -> Tensor:
 
 
 def round_fp8_rows(weight: Tensor) -> Tensor:
-    """e4m3 values with one fp32 scale a row."""
+    """e4m3 values with one bf16 scale a row."""
     scale = (weight.float().abs().amax(-1, keepdim=True) / _FP8_MAX).clamp(min=1e-12)
+    scale = scale.bfloat16().float()
     return _to_fp8(weight.float() / scale) * scale
 
 
@@ -47,14 +48,14 @@ def _to_fp8(x: Tensor) -> Tensor:
 
 def rounded_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that ship rounded: decoder matrices and the embedding."""
-    return {
-        name: parameter
-        for name, parameter in model.named_parameters()
-        if (name.startswith("layers.") and name.endswith("_proj.weight"))
-        or name.endswith("in_proj_qkv.weight")
-        or name.endswith("in_proj_z.weight")
-        or name == "embed_tokens.weight"
-    }
+    return {name: p for name, p in model.named_parameters() if ships_rounded(name)}
+
+
+def ships_rounded(name: str) -> bool:
+    """Whether a parameter of this name does."""
+    decoder = name.startswith("layers.") and name.endswith("_proj.weight")
+    delta = name.endswith(("in_proj_qkv.weight", "in_proj_z.weight"))
+    return decoder or delta or name == "embed_tokens.weight"
 
 
 def _fusion(name: str) -> str:
