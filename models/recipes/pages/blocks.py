@@ -44,7 +44,8 @@ class Cell:
     """A table cell; `columns` and `rows` are its spans.
 
     `leaders` fills the rest of the cell with dots, which are ink and no text. `mark` is printed
-    raised behind the text, and read as a part of it. `align` is for this cell alone.
+    raised behind the text, and read as a part of it. `align` is for this cell alone. A `light`
+    header cell is not bold.
     """
 
     text: str = ""
@@ -56,6 +57,7 @@ class Cell:
     leaders: bool = False
     mark: str = ""
     align: str | None = None
+    light: bool = False
 
     @property
     def ink(self) -> str:

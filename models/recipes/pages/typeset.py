@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import typst
 
@@ -64,6 +64,7 @@ class Style:
     spacing_pt: float = 0.0
     fill: str | None = None
     frame: bool = False
+    width: str = "100%"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,6 +127,21 @@ class Manuscript:
         """The source of a block as bare text, for headers and grids."""
         number = self.register(block)
         return f"#text({_text_options(number, style)})[{_runs_source(block.runs)}]"
+
+    def fitted(self, block: Block, style: Style, *, smallest: float) -> None:
+        """Places a block alone on the page, shrunk where it is too large, `smallest` at most."""
+        source = self.placed(block, replace(style, width="auto"))
+        factors = [smallest ** (step / 3) for step in range(4)]
+        self.raw(
+            f"#layout(size => {{ let body = [{source}]\n"
+            f"for f in ({', '.join(f'{factor:.3f}' for factor in factors)}) {{\n"
+            "let inner = (width: size.width / f, height: size.height / f)\n"
+            "let taken = measure(body, width: inner.width)\n"
+            "if (taken.width <= inner.width + 0.1pt and taken.height <= inner.height) "
+            f"or f == {factors[-1]:.3f} {{\n"
+            "return scale(f * 100%, origin: top + left, reflow: true, "
+            "block(width: inner.width, body)) } } })"
+        )
 
     def source(self) -> str:
         """The whole typst document."""
@@ -202,7 +218,7 @@ def _block_source(block: Block, number: int, style: Style) -> str:
     sticky = block.type[0] == "h" and block.type[1:].isdigit()
     together = style.together or sticky or not block.splittable
     outer = [
-        f"width: 100%, above: {style.before_pt:.1f}pt, below: {style.after_pt:.1f}pt",
+        f"width: {style.width}, above: {style.before_pt:.1f}pt, below: {style.after_pt:.1f}pt",
         f"breakable: {str(not together).lower()}, sticky: {str(sticky).lower()}",
         f"inset: (left: {style.indent_pt:.1f}pt)",
     ]
@@ -272,7 +288,7 @@ def _cell_source(cell: Cell, x: int, y: int, table: Table, style: Style) -> str:
     if dark:
         options.append(f"fill: {grey(224)}")
     text = quoted(cell.text)
-    shown = f"#strong({text})" if cell.header or cell.bold else f"#{text}"
+    shown = f"#strong({text})" if (cell.header and not cell.light) or cell.bold else f"#{text}"
     if cell.indent_em:
         shown = f"#h({cell.indent_em:.2f}em)" + shown
     if cell.mark:

@@ -39,9 +39,9 @@ class Wear:
 OFFICE = Wear()
 # Files that were never on paper: now and then shrunk or packed, seldom printed and scanned.
 DIGITAL = Wear(
-    warp=0.06, skew_deg=0.5, inset=0.01, bleed=0.0, stroke=0.03, uneven_ink=0.0, bands=0.0, blur=0.15,
-    blur_px=0.6, low_resolution=0.2, resolution=0.7, tone=0.1, light=0.03, folds=0.0, stamp=0.01,
-    specks=0.01, grain=0.08, threshold=0.02, jpeg=0.3, inverse=0.02,
+    warp=0.06, skew_deg=0.5, inset=0.01, bleed=0.0, stroke=0.03, uneven_ink=0.0, bands=0.0,
+    blur=0.15, blur_px=0.6, low_resolution=0.2, resolution=0.7, tone=0.1, light=0.03, folds=0.0,
+    stamp=0.01, specks=0.01, grain=0.08, threshold=0.02, jpeg=0.3, inverse=0.02,
 )  # fmt: skip
 # Small print: what would wipe it out is rare and mild, or the reader would learn to invent.
 FINE = Wear(

@@ -23,6 +23,7 @@ from . import (
     receipts,
     repeats,
     reports,
+    science,
     slides,
 )
 
@@ -68,6 +69,7 @@ KINDS: dict[str, Generator] = {
     "foreign": foreign.foreign,
     "manual": manuals.manual,
     "blank_form": forms.blank_form,
+    "science_table": science.science_image,
 }
 # Kinds whose pages may not tell which way is up.
 UNTURNED = ("empty", "foreign", "strings", "formula", "line")
@@ -91,8 +93,8 @@ WEIGHTS: dict[str, dict[str, float]] = {
     },
     "tall": {"receipt": 86, "region": 6, "strings": 5, "article": 3},
     "crop": {
-        "table": 44, "region": 18, "formula": 16, "strings": 9, "code": 4, "slide": 3, "empty": 3,
-        "line": 3,
+        "science_table": 30, "table": 20, "region": 16, "formula": 16, "strings": 9, "code": 4,
+        "slide": 3, "empty": 3, "line": 3,
     },
     "strip": {"line": 52, "formula": 30, "strings": 18},
 }  # fmt: skip

@@ -12,6 +12,7 @@ from ocria.models.recipes.pages.typeset import Manuscript, Style
 
 from .books import open_sheet
 from .figures import caption, figure_block
+from .science import science_table
 from .tables import draw_table
 
 
@@ -118,9 +119,12 @@ def paper(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
                 look.style(), size_pt=look.size_pt * 0.85, align="center", justify=False
             )
             columns_shown = rng.randint(2, 4 if columns == 2 else 7)
-            manuscript.add(
-                draw_table(studio, rng, "en", columns=columns_shown, rows=rng.randint(3, 9)), small
-            )
+            height = rng.randint(3, 9)
+            if rng.random() < 0.6:
+                table = science_table(studio, rng, height, min(columns_shown, 6 // columns))
+            else:
+                table = draw_table(studio, rng, "en", columns=columns_shown, rows=height)
+            manuscript.add(table, small)
             budget -= 500
     if rng.random() < 0.25:
         _references(studio, rng, manuscript, look)
