@@ -128,6 +128,7 @@ def test_inline_marks_follow_the_fonts_at_hand():
         (r"x \rightarrow y", r"x\to y"),
         (r"\begin{array} a", None),
         (r"{ \bf C } _ { \rm out }", r"\mathbf{C}_{\mathrm{out}}"),
+        (r"x ^ { a _ { 1 } } _ j", r"x_{j}^{a_{1}}"),
         (r"\frac 1 { 2 } { a b }", r"\frac{1}{2}ab"),
         (r"\epsilon \not = \hat \alpha", r"\epsilon\neq\hat{\alpha}"),
     ],

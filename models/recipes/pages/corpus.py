@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from .algebra import Maths, split_equation
+
 LANGUAGES = ("en", "vi", "de", "fr", "es", "it", "pt", "nl", "pl")
 # English most; Vietnamese next, because its corpus is thin and its marks are the smallest.
 LANGUAGE_WEIGHTS = (46, 16, 8, 7, 6, 4, 5, 4, 4)
@@ -133,6 +135,12 @@ class Corpus:
     @cached_property
     def formula_list(self) -> list[tuple[str, str]]:
         return sorted(self.formulas.items())
+
+    @cached_property
+    def equations(self) -> list[tuple[Maths, Maths]]:
+        """Left and right sides of the formulas that are one equation."""
+        split = (split_equation(*pair) for pair in self.formula_list)
+        return [sides for sides in split if sides and len(sides[1].latex) > 5]
 
     @cached_property
     def words(self) -> dict[str, list[str]]:

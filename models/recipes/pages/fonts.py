@@ -43,6 +43,7 @@ class FontShelf:
             if entry["file"] in names and _is_usable(entry):
                 grouped[names[entry["file"]]].append(entry)
         self.scripts = _scripts(folder, names)
+        self.maths = sorted({name for name in names.values() if name.endswith(" Math")})
         families = (_family(name, entries) for name, entries in sorted(grouped.items()))
         self.families = [family for family in families if "r" in family.styles]
         self._chosen: dict[tuple[tuple[str, ...], bool], list[Family]] = {}

@@ -27,6 +27,8 @@ def runs_of(
     `formulas` maps canonical LaTeX to typst; `styles` names the font styles at hand (b, i): a
     mark the page cannot show is dropped from the truth too.
     """
+    if "$$" in text:
+        return None
     runs: list[Run] = []
     at = 0
     for match in _INLINE.finditer(text):

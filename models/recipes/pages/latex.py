@@ -64,6 +64,8 @@ _REFUSED = re.compile(
 _LIMITS = ("log", "ln", "exp", "min", "max", "lim", "sup", "inf", "det", "dim", "ker", "gcd")
 _NAMES = frozenset((*_LIMITS, "sin", "cos", "tan", "sinh", "cosh"))
 _OPERATOR = re.compile(r"\\operatorname\{([a-z]+)\}(.?)")
+_GROUP = r"(\{(?:[^{}]|\{[^{}]*\})*\})"
+_EXPONENT_FIRST = re.compile(rf"\^{_GROUP}_{_GROUP}")
 _TYPST_FIXES = (
     ("times.circle", "times.o"),
     ("plus.circle", "plus.o"),
@@ -88,7 +90,8 @@ def canonical(latex: str) -> str | None:
     braced = _brace_scripts(tokens)
     if braced is None:
         return None
-    return _OPERATOR.sub(_named, _join(_without_idle_groups(braced)))
+    spelt = _OPERATOR.sub(_named, _join(_without_idle_groups(braced)))
+    return _EXPONENT_FIRST.sub(r"_\2^\1", spelt)
 
 
 def _named(match: re.Match[str]) -> str:

@@ -76,7 +76,7 @@ UNTURNED = ("empty", "foreign", "strings", "formula", "line")
 # How often each kind is drawn for each family of page shapes.
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
-        "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 8, "report": 10, "letter": 4,
+        "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 11, "report": 10, "letter": 4,
         "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 4,
         "strings": 4, "empty": 2, "table": 3,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,

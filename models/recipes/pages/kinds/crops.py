@@ -12,8 +12,9 @@ from ocria.models.recipes.pages.fonts import MONO, SANS, SERIF
 from ocria.models.recipes.pages.inline import runs_of
 from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
+from ocria.models.recipes.pages.wear import DIGITAL, OFFICE
 
-from .papers import formula_block
+from .papers import formula_block, set_maths_face
 
 _ALL = SERIF + SANS + MONO + ("serif", "sans", "serif", "sans", "display", "hand")
 _MARKS = (
@@ -76,10 +77,16 @@ def formula(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
     manuscript = Manuscript(sheet=sheet, family=family)
     longest = max(14, int(sheet.width_pt / size * 2.2))
     count = max(1, min(5, int(sheet.height_pt / (size * rng.uniform(4, 9)))))
-    for _ in range(count):
-        style = Style(size_pt=size, before_pt=6, after_pt=6)
-        manuscript.add(formula_block(studio, rng, longest=min(longest, 260)), style)
-    return Draft(manuscript=manuscript)
+    set_maths_face(studio, rng, manuscript)
+    tall = sheet.height_pt > size * 7
+    style = Style(size_pt=size, before_pt=6, after_pt=6)
+    if count == 1:
+        block = formula_block(studio, rng, longest=min(2 * longest, 260), tall=tall)
+        manuscript.fitted(block, style, smallest=min(1.0, 12 / (size * scale)))
+    else:
+        for _ in range(count):
+            manuscript.add(formula_block(studio, rng, longest=min(longest, 260), tall=tall), style)
+    return Draft(manuscript=manuscript, wear=rng.choice((DIGITAL, OFFICE)))
 
 
 def string_token(rng: random.Random) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from ocria.models.recipes.pages.algebra import Maths, made_up, steps, with_growing_brackets
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.fonts import SERIF
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
-from ocria.models.recipes.pages.typeset import Manuscript, Style
+from ocria.models.recipes.pages.typeset import Manuscript, Style, quoted
 
 from .books import open_sheet
 from .figures import caption, figure_block
@@ -16,13 +17,39 @@ from .science import science_table
 from .tables import draw_table
 
 
-def formula_block(studio: Studio, rng: random.Random, *, longest: int = 160) -> Block:
-    """A display formula no longer than `longest` LaTeX characters."""
-    formulas = studio.corpus.formula_list
-    while True:
-        latex, typst = rng.choice(formulas)
-        if 6 < len(latex) <= longest:
-            return Block(type="formula", latex=latex, runs=(Run(ink=typst, style="math"),))
+def formula_block(
+    studio: Studio, rng: random.Random, *, longest: int = 160, tall: bool = True
+) -> Block:
+    """A display formula no longer than `longest` LaTeX characters, of one line where not `tall`."""
+    kind = rng.random()
+    if kind < 0.42 and longest > 40:
+        made = made_up(rng, longest=longest, tall=tall)
+    elif kind < 0.58 and longest > 110 and tall and studio.corpus.equations:
+        made = steps(rng, rng.sample(studio.corpus.equations, rng.choice((2, 2, 3, 4))))
+    else:
+        made = _found(studio, rng, longest)
+    if len(made.latex) > 1.5 * longest:
+        made = _found(studio, rng, longest)
+    return Block(type="formula", latex=made.latex, runs=(Run(ink=made.typst, style="math"),))
+
+
+def _found(studio: Studio, rng: random.Random, longest: int) -> Maths:
+    """A formula of the list, as long as displays are: most of the list is shorter."""
+    wanted = min(rng.lognormvariate(3.9, 0.6), longest)
+    found = [rng.choice(studio.corpus.formula_list) for _ in range(6)]
+    fitting = [pair for pair in found if 6 < len(pair[0]) <= longest]
+    while not fitting:
+        pair = rng.choice(studio.corpus.formula_list)
+        fitting = [pair] if 6 < len(pair[0]) <= longest else []
+    latex, typst = min(fitting, key=lambda pair: abs(len(pair[0]) - wanted))
+    return Maths(latex=latex, typst=with_growing_brackets(typst) if rng.random() < 0.6 else typst)
+
+
+def set_maths_face(studio: Studio, rng: random.Random, manuscript: Manuscript) -> None:
+    """Sets the document's formulas in another face than Computer Modern, now and then."""
+    if studio.shelf.maths and rng.random() < 0.35:
+        name = quoted(rng.choice(studio.shelf.maths))
+        manuscript.raw(f"#show math.equation: set text(font: {name})")
 
 
 def with_formulas(studio: Studio, rng: random.Random, text: str) -> str:
@@ -82,6 +109,7 @@ def paper(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
         look = replace(look, size_pt=min(look.size_pt, 9.6))
     sheet = open_sheet(rng, width_px, height_px, "en", columns=columns)
     manuscript = Manuscript(sheet=sheet, family=look.body)
+    set_maths_face(studio, rng, manuscript)
     if rng.random() < 0.5:
         running_parts(manuscript, studio, rng, look, studio.words(rng, "en", 5))
     if rng.random() < 0.4:
@@ -156,6 +184,7 @@ def maths(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
     look = Look.draw(studio, rng, "en", categories=SERIF)
     sheet = open_sheet(rng, width_px, height_px, "en")
     manuscript = Manuscript(sheet=sheet, family=look.body)
+    set_maths_face(studio, rng, manuscript)
     if rng.random() < 0.4:
         running_parts(manuscript, studio, rng, look, studio.words(rng, "en", 3))
     budget = look.capacity(sheet) * rng.uniform(0.3, 1.2)
@@ -168,7 +197,7 @@ def maths(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> 
             if passage.kind == "paragraph":
                 text = with_formulas(studio, rng, passage.text[: rng.randint(80, 900)])
                 budget -= look.paragraph(studio, manuscript, text) + 15
-        for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        for _ in range(rng.choice((1, 1, 2, 2, 3, 5))):
             _numbered(studio, rng, manuscript, look)
             budget -= 180
     return Draft(manuscript=manuscript)
