@@ -69,6 +69,8 @@ KINDS: dict[str, Generator] = {
     "foreign": foreign.foreign,
     "manual": manuals.manual,
     "blank_form": forms.blank_form,
+    "magazine": news.magazine,
+    "spending": ledgers.spending,
     "science_table": science.science_image,
 }
 # Kinds whose pages may not tell which way is up.
@@ -77,18 +79,20 @@ UNTURNED = ("empty", "foreign", "strings", "formula", "line")
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
         "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 11, "report": 10, "letter": 4,
-        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 4,
-        "strings": 4, "empty": 2, "table": 3,
+        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 3,
+        "magazine": 4, "strings": 4, "empty": 2, "table": 3,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
         "repeats": 3, "foreign": 2, "receipt": 4,
     },
     "dense": {
         "small_article": 10, "small_contract": 7, "small_statute": 11, "small_paper": 15,
         "small_report": 11, "small_newspaper": 6, "small_invoice": 3, "gazette": 9, "notes": 7,
-        "ledger": 12, "register": 9,
+        "ledger": 12, "register": 7, "spending": 7,
+        "magazine": 6,
     },
     "landscape": {
-        "slide": 30, "report": 18, "article": 12, "table": 10, "newspaper": 5, "empty": 3,
+        "slide": 30, "report": 18, "article": 11, "table": 10, "newspaper": 4, "empty": 3,
+        "spending": 4, "magazine": 3,
         "ledger": 13, "register": 9, "blank_form": 5, "manual": 3,
     },
     "tall": {"receipt": 86, "region": 6, "strings": 5, "article": 3},

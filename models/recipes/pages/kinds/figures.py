@@ -12,7 +12,7 @@ from ocria.models.recipes.pages.typeset import Manuscript, Style, grey
 def figure_source(rng: random.Random, width: str, height_pt: float) -> str:
     """Typst source of a figure; COLOUR stands where the block's colour goes."""
     fill = grey(rng.choice((232, 192, 144, 248)))
-    inner = rng.choice((_bars, _curve, _discs))(rng, height_pt)
+    inner = rng.choice((_bars, _curve, _discs, photograph, photograph))(rng, height_pt)
     return (
         f"#box(width: {width}, height: {height_pt:.0f}pt, clip: true, fill: {fill}, "
         f"stroke: {rng.uniform(0.5, 2):.1f}pt + COLOUR)[{inner}]"
@@ -44,6 +44,23 @@ def _discs(rng: random.Random, height_pt: float) -> str:
         f"fill: {grey(rng.randint(16, 232))}))"
         for _ in range(rng.randint(2, 9))
     )
+
+
+def photograph(rng: random.Random, height_pt: float) -> str:
+    """Soft shapes before a soft ground, as a photograph is in grey."""
+
+    def shade() -> str:
+        return grey(rng.randint(16, 240))
+
+    ground = f"gradient.linear({shade()}, {shade()}, {shade()}, angle: {rng.randint(0, 360)}deg)"
+    shapes = "".join(
+        f"#place(top + left, dx: {rng.randint(-10, 80)}%, dy: {rng.randint(0, 70)}%, "
+        f"ellipse(width: {rng.randint(10, 55)}%, "
+        f"height: {rng.uniform(0.2, 0.9) * height_pt:.0f}pt, "
+        f"fill: gradient.radial({shade()}, {shade()})))"
+        for _ in range(rng.randint(3, 8))
+    )
+    return f"#place(top + left, rect(width: 100%, height: 100%, fill: {ground})){shapes}"
 
 
 def figure_block(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ocria.models.recipes.pages.blocks import Block, Cell, Run, Table
@@ -10,7 +11,7 @@ from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import SANS, TEXT
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript, Style
-from ocria.models.recipes.pages.wear import FINE
+from ocria.models.recipes.pages.wear import DIGITAL, FINE
 
 from .books import open_sheet
 from .tables import draw_table
@@ -190,3 +191,70 @@ def register(studio: Studio, rng: random.Random, width_px: int, height_px: int) 
     style = Style(size_pt=look.size_pt, leading_em=rng.uniform(0.3, 0.45), base=look.ink)
     manuscript.add(block, style)
     return Draft(manuscript=manuscript, wear=FINE)
+
+
+def spending(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
+    """Payments as authorities publish them: 25 to 70 rows in small print, most columns alike."""
+    lang = draw_language(rng)
+    look = Look.draw(studio, rng, lang, categories=(*SANS, "sans", "serif"))
+    look = replace(look, size_pt=rng.uniform(5.8, 7.6), justify=False)
+    wide = width_px > height_px
+    sheet = open_sheet(
+        rng, width_px, height_px, lang,
+        width_pt=rng.uniform(700, 820) if wide else rng.uniform(500, 600),
+    )  # fmt: skip
+    side = rng.uniform(16, 40)
+    sheet = replace(sheet, margins_pt=(30, side, 30, side), hyphenate=False)
+    manuscript = Manuscript(sheet=sheet, family=look.body)
+    if rng.random() < 0.4:
+        running_parts(manuscript, studio, rng, look, studio.words(rng, lang, rng.randint(1, 4)))
+    used = _title(studio, rng, manuscript, look) if rng.random() < 0.6 else 0.0
+    makers = _payment_columns(studio, rng, lang, rng.randint(4, 8))
+    inset = rng.uniform(1.2, 2.6)
+    row_pt = look.size_pt * 0.75 + inset * 1.4 + look.size_pt * rng.uniform(0.3, 0.9)
+    rows = min(70, int((sheet.height_pt - 75 - used) / row_pt * rng.uniform(0.6, 1.0)))
+    heads = tuple(
+        Cell(text=studio.words(rng, lang, rng.choice((1, 1, 2))).capitalize(), header=True)
+        for _ in makers
+    )
+    body = tuple(tuple(Cell(text=make()) for make, _ in makers) for _ in range(rows))
+    table = Table(
+        rows=(heads, *body), align=tuple(align for _, align in makers), inset_pt=inset,
+        rules=rng.choice(("all", "all", "rows", "head", "none")), shaded=rng.random() < 0.5,
+        widths=(*(rng.choice(("auto", "auto", "1fr")) for _ in makers[1:]), "auto"),
+    )  # fmt: skip
+    style = Style(size_pt=look.size_pt, leading_em=0.35, base=look.ink, before_pt=4, after_pt=4)
+    manuscript.add(Block(type="table", table=table), style)
+    return Draft(manuscript=manuscript, wear=rng.choice((DIGITAL, FINE)))
+
+
+def _payment_columns(
+    studio: Studio, rng: random.Random, lang: str, count: int
+) -> list[tuple[Callable[[], str], str]]:
+    """Makers of cells, the amount last: names of few or many parties, dates, numbers."""
+
+    def phrase(longest: int) -> str:
+        return studio.words(rng, lang, rng.randint(1, longest))
+
+    def few() -> tuple[Callable[[], str], str]:
+        names = [phrase(3) for _ in range(rng.choice((1, 1, 2, 3, 6)))]
+        shown = [name.upper() for name in names] if rng.random() < 0.4 else names
+        return (lambda: rng.choice(shown)), "left"
+
+    mark, year = rng.choice("/.-"), rng.randint(2008, 2026)
+    start = rng.randint(1000, 9_000_000)
+
+    def date() -> str:
+        return f"{rng.randint(1, 28):02d}{mark}{rng.randint(1, 12):02d}{mark}{year}"
+
+    def running() -> str:
+        return str(start + rng.randint(0, 900))
+
+    figures = _Figures.draw(rng, lang)
+    figures = replace(figures, size=rng.choice((2e4, 3e5)), decimals=2, dash="0.00")
+    kinds = [
+        few(), few(), few(), (lambda: phrase(3).upper(), "left"), (lambda: phrase(4), "left"),
+        (date, "left"), (running, rng.choice(("left", "right"))),
+    ]  # fmt: skip
+    rng.shuffle(kinds)
+    return [*kinds[: count - 1], ((lambda: figures.text(rng)), "right")]
