@@ -50,11 +50,15 @@ class DecodedText:
             ),
         )
 
-    def page_confidence(self) -> float | None:
-        """The same over the page without special tokens: corners are uncertain by nature."""
+    def text_logprobs(self) -> list[float]:
+        """Of the tokens that are not special: corners are uncertain by nature."""
         special_ends = {end for _, end in self.special_spans}
         pairs = zip(self.token_ends, self.token_logprobs, strict=True)
-        return mean_probability([logprob for end, logprob in pairs if end not in special_ends])
+        return [logprob for end, logprob in pairs if end not in special_ends]
+
+    def page_confidence(self) -> float | None:
+        """The same over the page's text."""
+        return mean_probability(self.text_logprobs())
 
 
 def mean_probability(logprobs: Sequence[float]) -> float | None:

@@ -1,4 +1,4 @@
-"""One page on its way through the model: ink test, patches, request, reading, turning, blocks.
+"""One page on its way through the model: ink test, patches, request, blocks; turned, or in regions.
 
 A job is asked what comes next: a request for the engine, or the finished page. Its work is all on
 the CPU and touches nothing that other jobs use, so `begin` may run on any thread.
@@ -6,7 +6,7 @@ the CPU and touches nothing that other jobs use, so `begin` may run on any threa
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -22,10 +22,12 @@ from ocria.engine import Finish, Outcome, Request, Result
 from ocria.engine.speculative import Drafter
 from ocria.errors import PageError
 from ocria.models.base import ImagePatches
+from ocria.models.presets import NATIVE
 from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
+from ocria.pipeline.regions import Reading, SecondReading
 from ocria.pipeline.turning import opening_turn, turn_ids, turned
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, measure_ink, page_patches
@@ -51,6 +53,11 @@ class ReadingRules:
     max_tokens: int
     stats: bool
 
+    @property
+    def reads_regions(self) -> bool:
+        """Whether pages may be read in regions: it was measured with our own checkpoints only."""
+        return self.model.preset is NATIVE
+
 
 class PageJob:
     """One page: `begin`, then `conclude` with each outcome until the page is there."""
@@ -63,6 +70,7 @@ class PageJob:
         self._drafting = drafting
         self._drafter: Drafter | None = None
         self._as_it_came: PageImage | None = None
+        self._second: SecondReading | None = None
         self._spent: PageStats | None = None
         self._read_px = (0, 0)
         self._cut_s = 0.0
@@ -77,17 +85,19 @@ class PageJob:
         return self._request(self.picture, started)
 
     def conclude(self, outcome: Outcome) -> Request | Page:
-        """The page; or another request, if the model wants the page turned."""
+        """The page; or another request: for the page turned, or for a region of it."""
         self._drafting.end_page(self._drafter)
+        if self._second is not None:
+            return self._next_region(self._second, outcome)
         if isinstance(outcome, PageError):
             return self.failed(outcome.code, str(outcome))
         assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
-        page = self._page(self.picture, outcome)
+        reading = self._reading(self.picture, outcome)
         turn = opening_turn(outcome.token_ids, self._rules.markup)
         if not turn:
-            return page
+            return self._in_regions(self.picture, reading) if reading.is_doubtful else reading.page
         # The turn's own reading is one token; what it cost belongs to the page.
-        self._spent, started = page.stats, time.perf_counter()
+        self._spent, started = reading.page.stats, time.perf_counter()
         if self._as_it_came is None:
             self._as_it_came, self.picture = self.picture, turned(self.picture, turn)
             return self._request(self.picture, started)
@@ -106,6 +116,37 @@ class PageJob:
             error=PageFailure(code=code, message=message),
         )
 
+    def _in_regions(self, picture: PageImage, first: Reading) -> Request | Page:
+        """The first region's request; the page where it cannot be cut."""
+        if not self._rules.reads_regions:
+            return first.page
+        started = time.perf_counter()
+        second = SecondReading(picture, first, self._rules.max_tokens)
+        if second.is_over:
+            return first.page
+        self._second, self._spent = second, first.page.stats
+        return self._region_request(second, started)
+
+    def _next_region(self, second: SecondReading, outcome: Outcome) -> Request | Page:
+        if isinstance(outcome, PageError):
+            return self._with_all_seconds(second.first.page)
+        started = time.perf_counter()
+        reading = self._reading(second.picture(), outcome)
+        second.take(reading)
+        self._spent = reading.page.stats
+        if second.is_over:
+            return self._with_all_seconds(second.better())
+        return self._region_request(second, started)
+
+    def _region_request(self, second: SecondReading, started: float) -> Request:
+        request = self._request(second.picture(), started, may_turn=False)
+        return replace(request, max_tokens=second.tokens_left)
+
+    def _with_all_seconds(self, page: Page) -> Page:
+        if page.stats is None or self._spent is None:
+            return page
+        return replace(page, stats=replace(page.stats, seconds=self._spent.seconds))
+
     def _request(self, picture: PageImage, started: float, *, may_turn: bool = True) -> Request:
         rules = self._rules
         patches = page_patches(picture.rgb, rules.preprocessor)
@@ -122,7 +163,7 @@ class PageJob:
             not_first=frozenset() if may_turn else turn_ids(rules.markup),
         )
 
-    def _page(self, picture: PageImage, result: Result) -> Page:
+    def _reading(self, picture: PageImage, result: Result) -> Reading:
         rules, decoded = self._rules, self._decoded(result)
         geometry = PageGeometry(
             number=picture.number,
@@ -135,7 +176,7 @@ class PageJob:
         status = _STATUS[result.finish]
         if blocks.repaired and status == "ok":
             status = "repaired"
-        return Page(
+        page = Page(
             number=picture.number,
             width_pt=blocks.width_pt,
             height_pt=blocks.height_pt,
@@ -146,6 +187,7 @@ class PageJob:
             num_tokens=len(result.token_ids),
             stats=self._stats(picture, result) if rules.stats else None,
         )
+        return Reading(page, decoded.text_logprobs(), result.finish == "loop")
 
     def _decoded(self, result: Result) -> DecodedText:
         spelling = self._rules.model.tokenizer.spell(result.token_ids)

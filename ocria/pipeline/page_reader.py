@@ -54,7 +54,8 @@ class PageReader:
         isolates: an unforeseen error fails its page and is not raised.
 
     Attributes:
-        size_rule: maps a picture's size in pixels to the size that the model reads.
+        size_rule: maps a page's size in pixels to the size in which its picture is wanted: the
+            model's own, or twice its area where regions may be read.
     """
 
     def __init__(
@@ -69,7 +70,6 @@ class PageReader:
         self._isolates = isolates
         self._options = options
         preprocessor = image_settings(model)
-        self.size_rule: SizeRule = preprocessor.size_rule
         max_positions = longest_page(model.tokens, preprocessor, options.max_tokens)
         config = EngineConfig(
             stop_ids=model.tokens.stop_ids,
@@ -85,6 +85,9 @@ class PageReader:
             max_tokens=options.max_tokens,
             stats=options.stats,
         )
+        self.size_rule: SizeRule = preprocessor.size_rule
+        if self._rules.reads_regions:
+            self.size_rule = replace(self.size_rule, max_pixels=2 * self.size_rule.max_pixels)
         wants_dflash = self._asked in ("auto", "dflash")
         self._dflash = dflash_maker(model, options.drafter_model) if wants_dflash else None
         wants_mtp = self._asked == "mtp" or (self._asked == "auto" and self._dflash is None)

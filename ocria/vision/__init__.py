@@ -3,6 +3,16 @@
 from ocria.vision.ink import Ink, measure_ink
 from ocria.vision.patches import Patches, page_patches
 from ocria.vision.preprocessor import PreprocessorConfig
+from ocria.vision.regions import Region, page_regions
 from ocria.vision.resize import SizeRule
 
-__all__ = ["Ink", "Patches", "PreprocessorConfig", "SizeRule", "measure_ink", "page_patches"]
+__all__ = [
+    "Ink",
+    "Patches",
+    "PreprocessorConfig",
+    "Region",
+    "SizeRule",
+    "measure_ink",
+    "page_patches",
+    "page_regions",
+]

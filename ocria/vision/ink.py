@@ -7,6 +7,7 @@ set on self-made pages only.
 Grid legend: C cells of 16 pixels, within which paper is taken to be even; T tiles of 8 pixels.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,12 +58,9 @@ def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
     Scanner noise, single specks, print shining through from the back and a dark border at the
     page's edge are not ink.
     """
-    grey = _measured_grey(rgb)
+    grey = _measured_grey(rgb, _MEASURED_PIXELS)
     paper = _paper(grey)
-    contrast = np.abs(grey - paper)
-    noise = 1.4826 * float(np.median(contrast[::4, ::4]))
-    ink = contrast > max(_MIN_CONTRAST, _NOISE_DEVIATIONS * noise)
-    ink = ink & _has_neighbours(ink)
+    ink = _ink(grey, paper)
     marks = _mark_map(ink)
     if marks.any():
         ink &= ~_border_pixels(grey, paper)
@@ -70,12 +68,34 @@ def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
     return Ink(fraction=float(ink.mean()), marks=int(marks.sum()))
 
 
-def _measured_grey(rgb: NDArray[np.uint8]) -> NDArray[np.int16]:
+def ink_map(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.bool_]:
+    """Which pixels stand out from the paper around them, a scanner's dark border left out.
+
+    Returns bool [H, W] of `rgb` averaged down by the smallest whole number that leaves at most
+    `most_pixels`; the last row and column of such squares may be incomplete.
+    """
+    factor = _factor(rgb.shape[0] * rgb.shape[1], most_pixels)
+    grey = _measured_grey(rgb, most_pixels)
+    paper = _paper(grey)
+    ink = _ink(grey, paper) & ~_border_pixels(grey, paper)
+    return ink[: -(-rgb.shape[0] // factor), : -(-rgb.shape[1] // factor)]
+
+
+def _ink(grey: NDArray[np.int16], paper: NDArray[np.int16]) -> NDArray[np.bool_]:
+    contrast = np.abs(grey - paper)
+    noise = 1.4826 * float(np.median(contrast[::4, ::4]))
+    ink = contrast > max(_MIN_CONTRAST, _NOISE_DEVIATIONS * noise)
+    return ink & _has_neighbours(ink)
+
+
+def _factor(pixels: int, most_pixels: int) -> int:
+    return max(1, math.ceil(math.sqrt(pixels / most_pixels)))
+
+
+def _measured_grey(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.int16]:
     """Luma, int16 [H, W], sides padded to whole cells with the edge's own values."""
     image = Image.fromarray(rgb).convert("L")
-    factor = 1
-    while image.width * image.height > _MEASURED_PIXELS * factor**2:
-        factor += 1
+    factor = _factor(image.width * image.height, most_pixels)
     if factor > 1:
         image = image.reduce(factor)
     grey = np.asarray(image).astype(np.int16)

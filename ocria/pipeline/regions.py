@@ -1,0 +1,188 @@
+"""A page that lost its way as a whole, read a second time region by region.
+
+Which of the two readings is kept is told by what the model was sure of: the sum of its text
+tokens' probabilities is how many of them it expects to be right. A reading that was cut off in a
+loop has few; one that goes on in guesses has many of little weight.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from ocria.document import Block, Decoding, Page, PageStatus
+from ocria.output import mean_probability
+from ocria.rasterize import PageImage, TextLayer
+from ocria.vision import Region, page_regions
+
+Box = tuple[float, float, float, float]
+
+DOUBTFUL_CONFIDENCE = 0.8
+"""Below it a page is read again, although it came to its end."""
+
+
+class Reading(NamedTuple):
+    """What was read of a page or region.
+
+    Attributes:
+        page: the page; a region is one of its own.
+        logprobs: natural logarithm of the probability of each token of its text.
+        looped: it was cut off in a loop.
+    """
+
+    page: Page
+    logprobs: Sequence[float]
+    looped: bool
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a second reading may be better. One that met its token limit stands."""
+        unsure = self.page.confidence is not None and self.page.confidence < DOUBTFUL_CONFIDENCE
+        return self.looped or (unsure and self.page.status != "truncated")
+
+    @property
+    def expected_right(self) -> float:
+        """How many of the text's tokens are right, as far as the model knows."""
+        return math.fsum(map(math.exp, self.logprobs))
+
+
+class SecondReading:
+    """The regions of a page, handed out one by one, and their readings joined.
+
+    Args:
+        picture: the whole page.
+        first: how it was read as a whole.
+        max_tokens: limit for the page.
+
+    Attributes:
+        first: the same.
+        rest: regions still to be read; empty at the start where the page cannot be cut.
+    """
+
+    def __init__(self, picture: PageImage, first: Reading, max_tokens: int) -> None:
+        self.first = first
+        self._picture = picture
+        self._max_tokens = max_tokens
+        self.rest = list(page_regions(picture.rgb, list(_tables(first))))
+        self._read: list[tuple[Region, Reading]] = []
+
+    @property
+    def tokens_left(self) -> int:
+        """Of the page's limit."""
+        return self._max_tokens - sum(reading.page.num_tokens for _, reading in self._read)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to be read, or may be."""
+        return not self.rest or self.tokens_left < 1
+
+    def picture(self) -> PageImage:
+        """The next region as a page of its own."""
+        region, whole = self.rest[0], self._picture
+        x0, y0, x1, y1 = region.box
+        return replace(
+            whole,
+            rgb=region.rgb,
+            width_pt=whole.width_pt * (x1 - x0),
+            height_pt=whole.height_pt * (y1 - y0),
+            text=whole.text and _layer_part(whole.text, region.box),
+        )
+
+    def take(self, reading: Reading) -> None:
+        """Keeps what was read of that region."""
+        self._read.append((self.rest.pop(0), reading))
+
+    def better(self) -> Page:
+        """The better of the two readings; its figures of decoding, the first one's seconds."""
+        joined = self._joined()
+        return max(self.first, joined, key=lambda reading: reading.expected_right).page
+
+    def _joined(self) -> Reading:
+        first = self.first.page
+        pages = [reading.page for _, reading in self._read]
+        logprobs = [value for _, reading in self._read for value in reading.logprobs]
+        blocks = [
+            _moved(block, region.box, first)
+            for region, reading in self._read
+            for block in reading.page.blocks
+        ]
+        page = replace(
+            first,
+            status="truncated" if self.rest else _worst([page.status for page in pages]),
+            blocks=tuple(
+                replace(block, id=f"p{first.number}-b{index}")
+                for index, block in enumerate(blocks, 1)
+            ),
+            confidence=mean_probability(logprobs),
+            num_tokens=sum(page.num_tokens for page in pages),
+            stats=first.stats and replace(first.stats, decoding=_decoding(pages)),
+        )
+        return Reading(page, logprobs, any(reading.looped for _, reading in self._read))
+
+
+def _tables(first: Reading) -> Iterator[Box]:
+    """Boxes of tables in fractions of the page, but for one that was lost in a loop."""
+    page = first.page
+    for block in page.blocks[:-1] if first.looped else page.blocks:
+        if block.type == "table" and block.bbox and page.width_pt and page.height_pt:
+            x0, y0, x1, y1 = block.bbox
+            yield x0 / page.width_pt, y0 / page.height_pt, x1 / page.width_pt, y1 / page.height_pt
+
+
+def _moved(block: Block, box: Box, page: Page) -> Block:
+    """A region's block in the frame of its page."""
+    if block.bbox is None:
+        return block
+    left, top = box[0] * page.width_pt, box[1] * page.height_pt
+    x0, y0, x1, y1 = block.bbox
+    moved = (x0 + left, y0 + top, x1 + left, y1 + top)
+    limits = (page.width_pt, page.height_pt) * 2
+    a, b, c, d = (round(min(v, limit), 2) for v, limit in zip(moved, limits, strict=True))
+    return replace(block, bbox=(a, b, c, d))
+
+
+def _layer_part(layer: TextLayer, box: Box) -> TextLayer:
+    """The lines whose middle lies in `box`, in its own fractions."""
+    left, top, right, bottom = box
+    width, height = right - left, bottom - top
+
+    def is_within(line_box: Box) -> bool:
+        x0, y0, x1, y1 = line_box
+        return left <= (x0 + x1) / 2 <= right and top <= (y0 + y1) / 2 <= bottom
+
+    def moved(line_box: Box) -> Box:
+        x0, y0, x1, y1 = line_box
+        return (
+            (x0 - left) / width,
+            (y0 - top) / height,
+            (x1 - left) / width,
+            (y1 - top) / height,
+        )
+
+    return TextLayer(
+        tuple(line._replace(box=moved(line.box)) for line in layer.lines if is_within(line.box))
+    )
+
+
+def _worst(statuses: list[PageStatus]) -> PageStatus:
+    order: tuple[PageStatus, ...] = ("truncated", "repaired")
+    return next((status for status in order if status in statuses), "ok")
+
+
+def _decoding(pages: list[Page]) -> Decoding | None:
+    """Of all regions together."""
+    parts = [page.stats.decoding for page in pages if page.stats and page.stats.decoding]
+    if not parts:
+        return None
+    longest = max(len(part.accepted_histogram) for part in parts)
+    histogram = [0] * longest
+    for part in parts:
+        for emitted, passes in enumerate(part.accepted_histogram):
+            histogram[emitted] += passes
+    steps = sum(part.steps for part in parts)
+    return Decoding(
+        drafter=max(parts, key=lambda part: part.steps).drafter,
+        steps=steps,
+        tokens_per_step=round(sum(page.num_tokens for page in pages) / steps, 3),
+        accepted_histogram=tuple(histogram),
+    )

@@ -1,0 +1,194 @@
+"""A page cut into regions that can be read one by one: columns apart, long text in two.
+
+Regions come in reading order. No cut crosses ink, so no line and no row of a table is cut; a page
+that has no such place stays whole. Thresholds were set on self-made pages only.
+
+Shape suffixes: H, W pixels of the ink map.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from ocria.vision.gutters import find_columns
+from ocria.vision.ink import ink_map
+from ocria.vision.seams import cheapest_seam, without_rules
+
+_MEASURED_PIXELS = 4_000_000
+"""A4 at 200 dpi: at half of that the gap between two lines of small print is gone."""
+
+_MARGIN = 0.02
+"""Paper left around a region's ink, as a share of the page's long side."""
+
+_LARGEST = 0.55
+"""Of the page's area; larger regions are cut in two between lines."""
+_TALLEST = 1.8
+"""Height over width; the shapes of pages that models are trained on end about there."""
+_REACH = 0.14
+"""How far from its middle a region may be cut, as a share of its height."""
+_MOST = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Region:
+    """A part of a page.
+
+    Attributes:
+        rgb: uint8 [H, W, 3]; paper where other regions reach into the rectangle.
+        box: x0, y0, x1, y1 in fractions of the page's width and height.
+    """
+
+    rgb: NDArray[np.uint8]
+    box: tuple[float, float, float, float]
+
+
+def page_regions(
+    rgb: NDArray[np.uint8], uncut: Sequence[tuple[float, float, float, float]] = ()
+) -> tuple[Region, ...]:
+    """Cuts uint8 [H, W, 3] into 2 to 16 regions in reading order; none if it cannot be cut.
+
+    Args:
+        rgb: the page.
+        uncut: boxes that no cut may cross, such as tables, in fractions of width and height.
+    """
+    ink_HW = ink_map(rgb, _MEASURED_PIXELS)
+    height, width = ink_HW.shape
+    for x0, y0, x1, y1 in uncut:
+        ink_HW[round(y0 * height) : round(y1 * height), round(x0 * width) : round(x1 * width)] = (
+            True
+        )
+    pieces = _by_columns(_Cut(ink_HW, without_rules(ink_HW), np.ones_like(ink_HW)))
+    if len(pieces) == 1:
+        pieces = _halves(pieces[0])
+    pieces = [part for piece in pieces for part in _by_size(piece, ink_HW.size)]
+    if not 2 <= len(pieces) <= _MOST:
+        return ()
+    return tuple(_region(rgb, piece) for piece in pieces)
+
+
+class _Cut:
+    """A piece of the page. All maps are bool and of the whole page.
+
+    Attributes:
+        ink_HW: the piece's ink.
+        body_HW: the same without upright rules.
+        own_HW: pixels that are the piece's own.
+        box: rows and columns with ink, as y0, y1, x0, x1; None without ink.
+    """
+
+    def __init__(
+        self, ink_HW: NDArray[np.bool_], body_HW: NDArray[np.bool_], own_HW: NDArray[np.bool_]
+    ) -> None:
+        self.ink_HW, self.body_HW, self.own_HW = ink_HW & own_HW, body_HW & own_HW, own_HW
+        rows, columns = (np.flatnonzero(self.ink_HW.any(axis=axis)) for axis in (1, 0))
+        self.box = (
+            (int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
+            if len(rows)
+            else None
+        )
+
+    def above_and_below(self, low: int, high: int) -> "tuple[_Cut, _Cut] | None":
+        """Cut along a seam between rows `low` and `high`.
+
+        None if every seam crosses ink, or leaves a side without.
+        """
+        seam_W = cheapest_seam(self.body_HW, low, high)
+        if seam_W is None:
+            return None
+        return self._parted(np.arange(len(self.ink_HW))[:, None] < seam_W)
+
+    def left_and_right(self, low: int, high: int) -> "tuple[_Cut, _Cut] | None":
+        """Cut along a seam between columns `low` and `high`."""
+        seam_H = cheapest_seam(self.body_HW.T, low, high)
+        if seam_H is None:
+            return None
+        return self._parted(np.arange(self.ink_HW.shape[1]) < seam_H[:, None])
+
+    def _parted(self, first_HW: NDArray[np.bool_]) -> "tuple[_Cut, _Cut] | None":
+        parts = self._part(first_HW), self._part(~first_HW)
+        return parts if parts[0].box and parts[1].box else None
+
+    def _part(self, part_HW: NDArray[np.bool_]) -> "_Cut":
+        return _Cut(self.ink_HW, self.body_HW, self.own_HW & part_HW)
+
+
+def _by_columns(piece: _Cut) -> list[_Cut]:
+    """Columns of text apart, and what stands above and below them."""
+    if piece.box is None:
+        return []
+    y0, y1, *_ = piece.box
+    width = piece.ink_HW.shape[1]
+    found = find_columns(piece.body_HW[y0:y1], width)
+    if found is None:
+        return [piece]
+    near = max(4, len(piece.ink_HW) // 40)
+    columns = piece
+    before = after = None
+    # Where no seam parts them, what stands above or below is taken for the end of a column.
+    if parts := columns.above_and_below(y0 + found.top - near, y0 + found.top + near):
+        before, columns = parts
+    if parts := columns.above_and_below(y0 + found.bottom - near, y0 + found.bottom + near):
+        columns, after = parts
+    read = []
+    for low, high in found.gutters:
+        parts = columns.left_and_right(low, high)
+        if parts is None:
+            return [piece]
+        read.append(parts[0])
+        columns = parts[1]
+    return [
+        *(_by_columns(before) if before else []),
+        *read,
+        columns,
+        *(_by_columns(after) if after else []),
+    ]
+
+
+def _by_size(piece: _Cut, page_area: int) -> list[_Cut]:
+    """Cut between lines until it is small enough, and not too tall."""
+    assert piece.box is not None, "pieces without ink are left out"
+    y0, y1, x0, x1 = piece.box
+    height, width = y1 - y0, x1 - x0
+    is_tall = height > _TALLEST * width and height * width > 0.1 * page_area
+    if height * width <= _LARGEST * page_area and not is_tall:
+        return [piece]
+    halves = _halves(piece)
+    return halves if len(halves) < 2 else [p for half in halves for p in _by_size(half, page_area)]
+
+
+def _halves(piece: _Cut) -> list[_Cut]:
+    """Cut once between lines; the piece itself where that would cut ink."""
+    assert piece.box is not None, "pieces without ink are left out"
+    y0, y1, *_ = piece.box
+    reach = round((y1 - y0) * _REACH)
+    parts = piece.above_and_below((y0 + y1) // 2 - reach, (y0 + y1) // 2 + reach)
+    return list(parts) if parts else [piece]
+
+
+def _region(rgb: NDArray[np.uint8], piece: _Cut) -> Region:
+    assert piece.box is not None, "pieces without ink are left out"
+    own_HW = piece.own_HW
+    scale = round(rgb.shape[0] / own_HW.shape[0])
+    margin = round(max(own_HW.shape) * _MARGIN)
+    y0, y1, x0, x1 = piece.box
+    y0, x0 = max(0, y0 - margin), max(0, x0 - margin)
+    y1, x1 = min(own_HW.shape[0], y1 + margin), min(own_HW.shape[1], x1 + margin)
+    shown = rgb[y0 * scale : y1 * scale, x0 * scale : x1 * scale]
+    own = own_HW[y0:y1, x0:x1]
+    paper = own & ~piece.ink_HW[y0:y1, x0:x1]
+    mask = Image.fromarray(own.view(np.uint8)).resize(shown.shape[1::-1], Image.Resampling.NEAREST)
+    level = np.median(shown[::scale, ::scale][: len(own), : own.shape[1]][paper], axis=0)
+    cut = np.where(np.asarray(mask, np.bool_)[..., None], shown, level.astype(np.uint8))
+    height, width = rgb.shape[:2]
+    return Region(
+        rgb=np.ascontiguousarray(cut),
+        box=(
+            x0 * scale / width,
+            y0 * scale / height,
+            min(x1 * scale, width) / width,
+            min(y1 * scale, height) / height,
+        ),
+    )

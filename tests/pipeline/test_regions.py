@@ -1,0 +1,222 @@
+"""A page that was read badly is read again in regions, and the better reading is kept."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from ocria.document import Page
+from ocria.engine import Finish, Request, Result
+from ocria.errors import PageError
+from ocria.models.base import Prompt
+from ocria.models.presets import NATIVE
+from ocria.models.registry import find_checkpoint
+from ocria.options import ParseOptions
+from ocria.pipeline import regions
+from ocria.pipeline.drafting import Drafting
+from ocria.pipeline.markup_ids import markup_ids
+from ocria.pipeline.page_job import PageJob, ReadingRules
+from ocria.pipeline.page_reader import PageReader, load_page_reader
+from ocria.rasterize import PageImage, TextLayer, TextLine
+from ocria.tokenizer import Tokenizer
+from ocria.vision import PreprocessorConfig
+
+FOLDER = find_checkpoint("ocria-nano")
+TOKENIZER = Tokenizer(FOLDER / "tokenizer.json")
+
+
+def picture() -> PageImage:
+    """720 x 1024 pixels, 360 x 512 points, with lines between 40 and 475 points."""
+    page = lines(["Nobody came to see the second ship."] * 54, pitch_px=16, size=(720, 1024))
+    return replace(page, number=4, seconds=0.5)
+
+
+def lines(
+    texts: Sequence[str], *, pitch_px: int = 36, size: tuple[int, int] | None = None
+) -> PageImage:
+    """Lines of text, 2 pixels to a point."""
+    image = Image.new("L", size or (448, 32 + pitch_px * len(texts)), 250)
+    font, top = ImageFont.load_default(pitch_px * 0.55), 80 if size else 16
+    for number, text in enumerate(texts):
+        place = (60 if size else 12, top + pitch_px * number)
+        ImageDraw.Draw(image).text(place, text, fill=10, font=font)
+    return PageImage(
+        number=1,
+        rgb=np.asarray(image.convert("RGB")),
+        width_pt=image.width / 2,
+        height_pt=image.height / 2,
+        rotation=0,
+        seconds=0.0,
+    )
+
+
+def make_job(max_tokens: int = 500) -> PageJob:
+    prompt = SimpleNamespace(fill=lambda rows, columns: Prompt((1, 2), -1, rows, columns))
+    model = SimpleNamespace(
+        tokenizer=TOKENIZER, preset=NATIVE, tokens=SimpleNamespace(prompt=prompt)
+    )
+    rules = ReadingRules(
+        model=model,  # type: ignore[arg-type]
+        preprocessor=PreprocessorConfig.from_folder(FOLDER),
+        markup=markup_ids(TOKENIZER),
+        max_tokens=max_tokens,
+        stats=True,
+    )
+    return PageJob(picture(), rules, Drafting("none", TOKENIZER, rules.markup))
+
+
+def said(text: str, finish: Finish = "eos", logprob: float = -0.05) -> Result:
+    """A reading of one paragraph that covers the whole picture."""
+    corners = [TOKENIZER.special_ids[f"<|{place}|>"] for place in (0, 0, 511, 511)]
+    ids = (TOKENIZER.special_ids["<|paragraph|>"], *corners, *TOKENIZER.encode(text))
+    return Result(
+        token_ids=ids,
+        logprobs=(logprob,) * len(ids),
+        finish=finish,
+        steps=2,
+        accepted=(0, 1, 1),
+        vision_s=1.0,
+        prefill_s=0.25,
+        decode_s=0.125,
+    )
+
+
+def read(job: PageJob, outcomes: Sequence[Result | PageError]) -> tuple[Page, list[Request]]:
+    """What becomes of a page for which the engine says these things, and what it was asked."""
+    asked, following = [], job.begin()
+    for outcome in outcomes:
+        assert isinstance(following, Request)
+        asked.append(following)
+        following = job.conclude(outcome)
+    assert isinstance(following, Page)
+    return following, asked
+
+
+def test_a_loop_is_read_again_in_regions() -> None:
+    page, asked = read(
+        make_job(), [said("one one", "loop"), said("one two three"), said("four five six")]
+    )
+    assert [block.text for block in page.blocks] == ["one two three", "four five six"]
+    assert [block.id for block in page.blocks] == ["p4-b1", "p4-b2"]
+    assert page.status == "ok" and page.number == 4
+    assert (page.width_pt, page.height_pt) == (360.0, 512.0)
+    assert page.num_tokens == sum(
+        len(said(text).token_ids) for text in ("one two three", "four five six")
+    )
+    above, below = (block.bbox for block in page.blocks)
+    assert above is not None and below is not None
+    # Lines stand between 40 and 475 points; the cut is near their middle.
+    assert 25 < above[1] < 40 and 200 < above[3] < 320
+    assert 200 < below[1] < 320 and 475 < below[3] < 490
+    assert all(request.not_first for request in asked[1:]) and not asked[0].not_first
+
+
+def test_seconds_of_both_readings_add_up_and_figures_are_those_of_the_kept_one() -> None:
+    page, _ = read(make_job(), [said("one", "loop"), said("one two"), said("three four")])
+    assert page.stats is not None and page.stats.decoding is not None
+    seconds = page.stats.seconds
+    assert (seconds.rasterize, seconds.prefill, seconds.decode) == (0.5, 0.75, 0.375)
+    assert seconds.vision > 3.0
+    assert page.stats.decoding.steps == 4
+    assert page.stats.decoding.accepted_histogram == (0, 2, 2)
+    assert page.stats.decoding.tokens_per_step == page.num_tokens / 4
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        [said("one", "loop"), said("two", "loop")],
+        [said("what could this be, if not a page", logprob=-3.0), said("two")],
+        [PageError("decode_failed", "the model said nonsense")],
+    ],
+)
+def test_the_first_reading_stays_where_the_second_is_no_better(
+    second: list[Result | PageError],
+) -> None:
+    page, _ = read(make_job(), [said("one two three four five six", "loop"), *second])
+    assert [block.text for block in page.blocks] == ["one two three four five six"]
+    assert page.status == "repaired"
+    assert page.stats is not None
+    assert page.stats.seconds.prefill == 0.25 * (1 + sum(isinstance(s, Result) for s in second))
+
+
+def test_a_kept_region_that_was_cut_off_is_said() -> None:
+    page, _ = read(make_job(), [said("one", "loop"), said("one two"), said("three four", "loop")])
+    assert len(page.blocks) == 2 and page.status == "repaired"
+
+
+def test_sure_pages_and_those_at_their_limit_are_read_once() -> None:
+    for outcome, status in ((said("one"), "ok"), (said("one", "length"), "truncated")):
+        page, _ = read(make_job(), [outcome])
+        assert page.status == status
+    unsure = said("one", logprob=-1.0)
+    page, asked = read(make_job(), [unsure, said("one two"), said("three")])
+    assert len(asked) == 3 and len(page.blocks) == 2
+
+
+def test_regions_share_the_pages_limit() -> None:
+    half = said("one two three four")
+    spent = len(half.token_ids)
+    _, asked = read(make_job(spent + 3), [said("one", "loop"), half, said("five", "length")])
+    assert [request.max_tokens for request in asked] == [spent + 3, spent + 3, 3]
+    page, _ = read(make_job(spent), [said("one", "loop"), half])
+    assert page.status == "truncated"
+
+
+def test_a_region_brings_its_part_of_the_text_layer() -> None:
+    layer = TextLayer(
+        (
+            TextLine("above", (0.1, 0.2, 0.5, 0.3)),
+            TextLine("below", (0.1, 0.8, 0.5, 0.9)),
+        )
+    )
+    part = regions._layer_part(layer, (0.0, 0.5, 1.0, 1.0))
+    (line,) = part.lines
+    assert line.text == "below"
+    assert line.box == pytest.approx((0.1, 0.6, 0.5, 0.8))
+
+
+@pytest.fixture(scope="module")
+def reader() -> PageReader:
+    return load_page_reader(ParseOptions(device="cpu", max_tokens=96, drafter="none"))
+
+
+def test_the_shipped_model_reads_regions_the_same_alone_and_among_others(
+    reader: PageReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regions, "DOUBTFUL_CONFIDENCE", 1.01)
+    monkeypatch.setattr(
+        regions.SecondReading, "better", lambda second: second._joined().page, raising=True
+    )
+    texts = [
+        "The old bridge was closed in 1924.",
+        "Payment of 1,250.00 EUR is due.",
+        "The harbour office opens at eight.",
+        "Nobody came to see the second ship.",
+    ]
+    shown = [lines(texts), lines(texts[::-1])]
+    alone = [reader.read(page) for page in shown]
+    words = " ".join(block.text for block in alone[0].blocks)
+    assert " ".join(words.split()) == " ".join(texts)
+    for block in alone[0].blocks:
+        assert block.bbox is not None
+        assert 0 <= block.bbox[1] < block.bbox[3] <= alone[0].height_pt
+    many = PageReader(
+        reader.model, ParseOptions(device="cpu", max_tokens=96, drafter="auto"), most_pages=2
+    )
+    drafting = many.new_drafting()
+    keys = [many.submit(many.job(page, drafting)) for page in shown]
+    pages = {}
+    while many.num_pages:
+        pages.update(many.step())
+    assert [replace(pages[key], stats=None) for key in keys] == alone
+
+
+def test_pictures_are_wanted_finer_than_a_whole_page_is_read(reader: PageReader) -> None:
+    a4_at_150_dpi = (1754, 1240)
+    read = PreprocessorConfig.from_folder(FOLDER).size_rule(*a4_at_150_dpi)
+    drawn = reader.size_rule(*a4_at_150_dpi)
+    assert read == (1408, 992) and drawn == (1760, 1248)
