@@ -12,6 +12,8 @@ from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
 from ocria.models.recipes.pages.wear import THERMAL
 
+from . import tills
+
 _CLOSINGS = (
     "THANK YOU", "Thank you, please come again", "Goods sold are not returnable",
     "Cảm ơn quý khách", "Vielen Dank für Ihren Einkauf", "Merci de votre visite",
@@ -58,26 +60,34 @@ def receipt(studio: Studio, rng: random.Random, width_px: int, height_px: int) -
     style = Style(
         size_pt=size, leading_em=look.leading_em, before_pt=gap, after_pt=gap, base=look.ink
     )
-    _head(studio, rng, manuscript, style, lang)
-    _facts(studio, rng, manuscript, style, lang)
-    _rule(rng, manuscript)
-    _items(studio, rng, manuscript, style, lang)
-    _rule(rng, manuscript)
-    _sums(rng, manuscript, style, lang)
+    registered = lang == "en" and rng.random() < 0.65
+    (tills.head if registered else _head)(studio, rng, manuscript, style, lang)
+    (tills.facts if rng.random() < 0.6 else _facts)(studio, rng, manuscript, style, lang)
+    _rule(rng, manuscript, style)
+    (tills.counted_items if rng.random() < 0.4 else _items)(studio, rng, manuscript, style, lang)
+    _rule(rng, manuscript, style)
+    if registered:
+        tills.totals(rng, manuscript, style)
+    else:
+        _sums(rng, manuscript, style, lang)
     if rng.random() < 0.3:
         _taxes(rng, manuscript, style, lang)
+    if rng.random() < 0.1:
+        tills.bars(rng, manuscript, style)
     for _ in range(rng.randint(0, 3)):
         text = rng.choice((rng.choice(_CLOSINGS), studio.words(rng, lang, rng.randint(3, 14))))
         _centred(manuscript, text, replace(style, align=rng.choice(("center", "center", "left"))))
     return Draft(manuscript=manuscript, wear=THERMAL)
 
 
-def _rule(rng: random.Random, manuscript: Manuscript) -> None:
+def _rule(rng: random.Random, manuscript: Manuscript, style: Style) -> None:
     kind = rng.random()
     if kind < 0.35:
         manuscript.raw('#line(length: 100%, stroke: (thickness: 0.6pt, dash: "dashed"))')
     elif kind < 0.5:
         manuscript.raw("#line(length: 100%, stroke: 0.6pt)")
+    elif kind < 0.75:
+        tills.typed_rule(rng, manuscript, style)
 
 
 def _centred(manuscript: Manuscript, text: str, style: Style) -> None:
