@@ -78,8 +78,12 @@ def table_image(studio: Studio, rng: random.Random, width_px: int, height_px: in
         studio, rng, lang, rows=rows, columns=columns, full_width=rng.random() < 0.75
     )
     style = Style(size_pt=size, leading_em=rng.uniform(0.3, 0.55), base=look.ink)
-    if rng.random() < 0.1:
-        text = f"Table {rng.randint(1, 9)}. {studio.words(rng, lang, rng.randint(3, 9))}"
-        manuscript.add(Block(type="caption", runs=(Run(ink=text),)), style)
-    manuscript.add(block, replace(style, align=rng.choice(("left", "center"))))
+    if width_px < 1000 and rng.random() < 0.9:
+        smallest = min(1.0, 8.8 / (size * scale))
+        manuscript.fitted(block, replace(style, before_pt=0, after_pt=0), smallest=smallest)
+    else:
+        if rng.random() < 0.6:
+            text = f"Table {rng.randint(1, 9)}. {studio.words(rng, lang, rng.randint(3, 9))}"
+            manuscript.add(Block(type="caption", runs=(Run(ink=text),)), style)
+        manuscript.add(block, replace(style, align=rng.choice(("left", "center"))))
     return Draft(manuscript=manuscript)

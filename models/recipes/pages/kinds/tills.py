@@ -90,9 +90,7 @@ def head(
     for line in numbers:
         manuscript.add(Block(type="paragraph", runs=(Run(ink=line),)), centred)
     if rng.random() < 0.6:
-        text = rng.choice(
-            ("TAX INVOICE", "Tax Invoice", "INVOICE", "CASH BILL", "RECEIPT", "** COPY **")
-        )
+        text = rng.choice(_TITLES)
         typed_rule(rng, manuscript, style)
         big = replace(centred, align="center", weight=rng.choice(("bold", "regular")))
         manuscript.add(Block(type="paragraph", runs=(Run(ink=text),)), big)
@@ -175,9 +173,7 @@ def counted_items(
     coded, name_first = rng.random() < 0.4, rng.random() < 0.75
     rows: list[tuple[Cell | None, ...]] = []
     if rng.random() < 0.4:
-        heads = rng.choice(
-            (("Description", "Amount"), ("ITEM", "RM"), ("Qty x U.Price", "Total (RM)"))
-        )
+        heads = rng.choice(_ITEM_HEADS)
         rows.append(tuple(Cell(text=head, header=True) for head in heads))
     room = (manuscript.sheet.height_pt / (style.size_pt * 2.2) - 18) / 2
     for number in range(1, max(2, int(room * rng.uniform(0.1, 0.9)))):
