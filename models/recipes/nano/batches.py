@@ -79,6 +79,11 @@ class Source:
     held_out: bool = False
     budget_tflop: float = 55.0
 
+    def __post_init__(self) -> None:
+        # Kinds with formulas would be passed over, page by page and without a word.
+        if not (self.corpus / "formulas.tsv").is_file():
+            raise FileNotFoundError(f"{self.corpus}/formulas.tsv: make it with pages.latex")
+
 
 def sample_tflop(shape: Shape, tokens: int) -> float:
     """Training arithmetic of one sample, forward and backward."""
