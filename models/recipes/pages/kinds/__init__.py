@@ -91,13 +91,13 @@ WEIGHTS: dict[str, dict[str, float]] = {
         "magazine": 6,
     },
     "landscape": {
-        "slide": 30, "report": 18, "article": 11, "table": 10, "newspaper": 4, "empty": 3,
+        "slide": 22, "report": 18, "article": 18, "table": 10, "newspaper": 4, "empty": 3,
         "spending": 4, "magazine": 3,
         "ledger": 13, "register": 9, "blank_form": 5, "manual": 3,
     },
-    "tall": {"receipt": 86, "region": 6, "strings": 5, "article": 3},
+    "tall": {"receipt": 62, "region": 16, "article": 12, "strings": 5, "manual": 5},
     "crop": {
-        "science_table": 30, "table": 20, "region": 16, "formula": 16, "strings": 9, "code": 4,
+        "science_table": 28, "table": 18, "region": 22, "formula": 16, "strings": 9, "code": 4,
         "slide": 3, "empty": 3, "line": 3,
     },
     "strip": {"line": 52, "formula": 30, "strings": 18},
