@@ -92,22 +92,26 @@ class Rank:
 
 
 class Log:
-    """Per-family running figures, one JSON line every few steps."""
+    """Running figures, one JSON line every few steps.
+
+    Of each family: mean loss, share of tokens right, pages, batches, seconds a batch.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("a", encoding="utf-8") if path else None
-        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 4)
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
 
-    def add(self, batch: Batch, loss: float, accuracy: float, tokens: int) -> None:
+    def add(self, batch: Batch, loss: float, accuracy: float, seconds: float) -> None:
         row = self._sums[batch.family]
-        for i, value in enumerate((1.0, loss, accuracy, float(len(batch.ids)))):
+        for i, value in enumerate((1.0, loss, accuracy, float(len(batch.ids)), seconds)):
             row[i] += value
 
     def write(self, **figures: float) -> None:
         record: dict[str, object] = {key: round(value, 4) for key, value in figures.items()}
-        for family, (count, loss, accuracy, pages) in sorted(self._sums.items()):
+        for family, (count, loss, accuracy, pages, seconds) in sorted(self._sums.items()):
             record[family] = [
                 round(loss / count, 4), round(accuracy / count, 4), int(pages), int(count),
+                round(seconds / count, 3),
             ]  # fmt: skip
         self._sums.clear()
         if self._file:
@@ -289,13 +293,15 @@ def train(plan: Plan) -> None:
     while run.step < plan.max_steps:
         started = time.perf_counter()
         batch = feed.next()
-        waited_s += time.perf_counter() - started
+        fetched = time.perf_counter()
+        waited_s += fetched - started
         figures = run.learn(batch)
+        learnt_s = time.perf_counter() - fetched
         done = run.spent_s / plan.total_s
         progress.fill_(done)
         norm = run.update(done)
         if figures:
-            log.add(batch, *figures, batch.ids.shape[1])
+            log.add(batch, *figures, learnt_s)
         # One clock for all ranks, or they would disagree on when to round and when to stop.
         clock.fill_(time.perf_counter() - begun)
         if rank.count > 1:
