@@ -50,6 +50,7 @@ class Tokenizer:
         self.special_ids = {token.content: index for index, token in added.items()}
         self._special = {index: text for text, index in self.special_ids.items()}
         self._bytes = _byte_of_character()
+        self._spelt: dict[int, bytes] = {}
         ordinary = (piece for index, piece in self._pieces.items() if index not in self._special)
         if not all(character in self._bytes for piece in ordinary for character in piece):
             raise WeightsError(f"not a byte-level tokenizer: {path}", hint=hint)
@@ -91,7 +92,11 @@ class Tokenizer:
         return Spelling("".join(pieces), tuple(ends), tuple(spans))
 
     def _bytes_of(self, index: int) -> bytes:
-        return bytes(self._bytes[character] for character in self._pieces.get(index, ""))
+        known = self._spelt.get(index)
+        if known is None:
+            known = bytes(self._bytes[character] for character in self._pieces.get(index, ""))
+            self._spelt[index] = known
+        return known
 
 
 def _byte_of_character() -> dict[str, int]:

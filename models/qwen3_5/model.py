@@ -20,6 +20,7 @@ from ocria.models.base import (
     Prompt,
     SequenceState,
     StateLayout,
+    Target,
     Window,
 )
 from ocria.models.layers.linear import TiledLinear
@@ -201,6 +202,16 @@ class Qwen35(nn.Module):
     def fold(self, folds: Sequence[Fold]) -> None:
         """See `Target.fold`."""
         (self.fused or self.model.language_model).fold(folds)
+
+
+def keeps_rows_apart(target: Target) -> bool:
+    """Whether a row's bits do not depend on the rows beside it: on a CPU, and by fused kernels.
+
+    PyTorch's own CUDA reductions round a row by the number of rows.
+    """
+    if target.device.type == "cpu":
+        return True
+    return isinstance(target, Qwen35) and target.fused is not None
 
 
 def fused_decoder(model: Qwen35, stored: Callable[[str], Stored] | None) -> FusedDecoder:

@@ -22,6 +22,7 @@ from ocria.errors import UsageError
 from ocria.models.registry import LoadedModel
 from ocria.options import DrafterName
 from ocria.pipeline.dflash import DFlashMaker, dflash_maker
+from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 
@@ -58,13 +59,13 @@ def page_drafters(
         dflash: makes DFlash drafters; None without weights for one.
         side_by_side: all pages begin before the first ends, so none learns from another.
     """
-    markup = markup_ids(loaded.tokenizer)
+    markup, costs = markup_ids(loaded.tokenizer), draft_costs(loaded.target.device)
 
     def make(pages: Sequence[BenchPage]) -> Iterator[Drafter | None]:
         drafting, document = None, -1
         for page in pages:
             if drafting is None or page.document != document:
-                drafting = Drafting(asked, loaded.tokenizer, markup, dflash)
+                drafting = Drafting(asked, loaded.tokenizer, markup, costs, dflash)
                 document = page.document
             drafter = drafting.drafter(page.layer)
             yield drafter

@@ -114,10 +114,10 @@ def _drafter(model: str, device: str) -> str:
     from ocria.models.registry import find_checkpoint
     from ocria.pipeline.mtp import brings_mtp
 
-    if not _is_drafted(device):
-        return "auto: none on CUDA, where rows still round by the window around them (docs/log.md)"
     chosen = "auto, step by step: text-layer, ngram"
     checkpoint = find_checkpoint(model, may_fetch=False)
+    if not _is_drafted(device, checkpoint):
+        return "auto: none, since the fused kernels do not take this model"
     folder = find_drafter(checkpoint)
     if folder is None:
         return f"{chosen}, mtp" if brings_mtp(checkpoint) else f"{chosen}; no dflash weights"
@@ -125,14 +125,19 @@ def _drafter(model: str, device: str) -> str:
     return f"{chosen}, dflash {config.generation} with blocks of {config.block_size}"
 
 
-def _is_drafted(device: str) -> bool:
+def _is_drafted(name: str, checkpoint: Path) -> bool:
     """Whether `auto` drafts on this device; a device that cannot be used is said elsewhere."""
-    from ocria.models.device import resolve_device
+    from ocria.models.device import dtype_of, resolve_device
+    from ocria.models.qwen3_5.config import Qwen35Config
+    from ocria.models.qwen3_5.fused import can_fuse
 
     try:
-        return resolve_device(device).type == "cpu"
+        device = resolve_device(name)
     except OcriaError:
         return True
+    if device.type == "cpu":
+        return True
+    return can_fuse(Qwen35Config.from_folder(checkpoint).text, device, dtype_of(device))
 
 
 def _model(name: str) -> str:

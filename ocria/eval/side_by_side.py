@@ -1,7 +1,7 @@
 """Pages of many items read at once, where an engine can: the same readings, sooner.
 
-On a CPU a decoding pass over 16 rows costs 1.26 times a pass over one (`PASS_COST` in
-`ocria.pipeline.drafting`), so a page that is read alone pays for company that it does not have.
+On a CPU a decoding pass over 16 rows costs 1.26 times a pass over one (see
+`ocria.pipeline.draft_costs`), so a page that is read alone pays for company that it does not have.
 
 Seconds of such a page are shares: what was done for it alone counts in whole (cutting its picture
 into patches), and each step of the engine counts in equal parts for the pages that were in it. Over

@@ -21,6 +21,7 @@ from ocria.models.base import WINDOW
 from ocria.models.device import dtype_of, resolve_device
 from ocria.models.drafter import find_drafter
 from ocria.models.presets import NATIVE
+from ocria.models.qwen3_5.model import keeps_rows_apart
 from ocria.models.registry import (
     Checkpoint,
     LoadedModel,
@@ -32,6 +33,7 @@ from ocria.models.special_tokens import SpecialTokens
 from ocria.options import DrafterName, ParseOptions
 from ocria.pipeline.admission import admit, memory_need
 from ocria.pipeline.dflash import dflash_maker, drafter_folder
+from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.mtp import brings_mtp, mtp_maker
@@ -109,14 +111,18 @@ class PageReader:
     def new_drafting(self) -> Drafting:
         """What makes and teaches the drafters of one document."""
         return Drafting(
-            self._asked, self.model.tokenizer, self._rules.markup, self._dflash, self._mtp
+            self._asked,
+            self.model.tokenizer,
+            self._rules.markup,
+            draft_costs(self.model.target.device),
+            self._dflash,
+            self._mtp,
         )
 
     @property
     def _asked(self) -> DrafterName:
         """The drafter of the options, as far as it can be had on this device."""
-        if self._options.drafter == "auto" and self.model.target.device.type != "cpu":
-            # PyTorch's CUDA reductions round a row by the number of rows beside it (docs/log.md).
+        if self._options.drafter == "auto" and not keeps_rows_apart(self.model.target):
             return "none"
         return self._options.drafter
 

@@ -6,7 +6,6 @@ verifies every token on the picture, so that costs speed alone.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from ocria.models.base import Prompt
 from ocria.output.frame import LAST_COORDINATE
@@ -184,13 +183,21 @@ class TextLayerDrafter:
     def _spelt(self, pieces: Iterator[_Piece]) -> list[int]:
         """Ids of the pieces; the first text is spelt as the rest of the word that is open."""
         ids: list[int] = []
-        for is_text, run in groupby(pieces, key=lambda piece: isinstance(piece, str)):
-            if not is_text:
-                ids += [piece for piece in run if isinstance(piece, int)]
+        text: list[str] = []
+        for piece in pieces:
+            if isinstance(piece, str):
+                text.append(piece)
                 continue
-            text = "".join(str(piece) for piece in run)
-            ids += self._tokenizer.encode(text) if ids else self._rest_of_word(text)
+            if text:
+                self._spell_on(ids, "".join(text))
+                text.clear()
+            ids.append(piece)
+        if text:
+            self._spell_on(ids, "".join(text))
         return ids
+
+    def _spell_on(self, ids: list[int], text: str) -> None:
+        ids += self._tokenizer.encode(text) if ids else self._rest_of_word(text)
 
     def _rest_of_word(self, text: str) -> list[int]:
         begun = self._written.word_ids

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from ocria.cli import main
 from ocria.cli.machine import _drafter
+from ocria.models.registry import SHIPPED
 from ocria.weights import Manifest, write_manifest
 from ocria.weights.manifest import digest_files
 
@@ -118,13 +119,22 @@ def test_doctor_says_what_would_be_used(checkpoint: Path, capfd: Capture) -> Non
     assert found["torch"] == torch.__version__
 
 
-def test_doctor_says_that_nothing_is_drafted_on_cuda(
-    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("device", "is_fused", "expected"),
+    [
+        ("cpu", False, "auto, step by step"),
+        ("cuda:0", True, "auto, step by step"),
+        ("cuda:0", False, "auto: none, since the fused kernels do not take this model"),
+    ],
+)
+def test_doctor_says_what_is_drafted(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch, device: str, is_fused: bool, expected: str
 ) -> None:
-    monkeypatch.setattr("ocria.models.device.resolve_device", lambda name: torch.device("cuda:0"))
-    assert _drafter("ocria-nano", "auto").startswith("auto: none on CUDA")
-    monkeypatch.setattr("ocria.models.device.resolve_device", lambda name: torch.device("cpu"))
-    assert _drafter("ocria-nano", "auto").startswith("auto, step by step")
+    monkeypatch.setattr("ocria.models.device.resolve_device", lambda name: torch.device(device))
+    sizes = next(SHIPPED.glob("*/config.json"))
+    (checkpoint / "config.json").write_bytes(sizes.read_bytes())
+    monkeypatch.setattr("ocria.models.qwen3_5.fused.can_fuse", lambda *asked: is_fused)
+    assert _drafter("ocria-nano", "auto").startswith(expected)
 
 
 def test_doctor_names_every_fault(checkpoint: Path, capfd: Capture) -> None:

@@ -38,7 +38,8 @@ class Source:
 
     Attributes:
         name: for the statistics.
-        call_cost: cost of one `propose` and `observe`, in target passes of one row.
+        call_cost: cost of one `propose` and `observe`, in target passes of one row; one that
+            proposes nothing is taken as free.
         first: running chance that the first token of a proposal is right.
         later: the same for a token behind right ones. Sources are seldom wrong by halves: the two
             differ, and one number for both stops too early.
@@ -152,7 +153,6 @@ class AutoDrafter:
 
     def _ask(self, source: Source, emitted: Sequence[int], most: int) -> None:
         if self._credit >= source.call_cost:
-            self._credit -= source.call_cost
             source.spent_unasked = 0.0
             # What goes on from a proposal that was right so far is no first token.
             source.is_fresh = not source.expected
@@ -160,6 +160,8 @@ class AutoDrafter:
             # Held over several passes, a random proposal counts as a sure one.
             sure = proposal.token_ids if isinstance(proposal, Draft) else proposal
             source.expected = tuple(sure[:most])
+            if source.expected:
+                self._credit -= source.call_cost
 
     def _best_depth(self, source: Source, available: int) -> tuple[int, float]:
         """Depth with the most tokens expected for a pass's cost that the credit covers."""
