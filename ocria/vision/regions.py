@@ -29,7 +29,9 @@ _TALLEST = 1.8
 """Height over width; the shapes of pages that models are trained on end about there."""
 _REACH = 0.14
 """How far from its middle a region may be cut, as a share of its height."""
-_MOST = 16
+_MOST = 40
+_SMALLEST_PX = 128
+"""The short side of a picture that is worth cutting."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -48,12 +50,14 @@ class Region:
 def page_regions(
     rgb: NDArray[np.uint8], uncut: Sequence[tuple[float, float, float, float]] = ()
 ) -> tuple[Region, ...]:
-    """Cuts uint8 [H, W, 3] into 2 to 16 regions in reading order; none if it cannot be cut.
+    """Cuts uint8 [H, W, 3] into 2 to 40 regions in reading order; none if it cannot be cut.
 
     Args:
         rgb: the page.
         uncut: boxes that no cut may cross, such as tables, in fractions of width and height.
     """
+    if min(rgb.shape[:2]) < _SMALLEST_PX:
+        return ()
     ink_HW = ink_map(rgb, _MEASURED_PIXELS)
     height, width = ink_HW.shape
     for x0, y0, x1, y1 in uncut:
@@ -178,9 +182,9 @@ def _region(rgb: NDArray[np.uint8], piece: _Cut) -> Region:
     y1, x1 = min(own_HW.shape[0], y1 + margin), min(own_HW.shape[1], x1 + margin)
     shown = rgb[y0 * scale : y1 * scale, x0 * scale : x1 * scale]
     own = own_HW[y0:y1, x0:x1]
-    paper = own & ~piece.ink_HW[y0:y1, x0:x1]
     mask = Image.fromarray(own.view(np.uint8)).resize(shown.shape[1::-1], Image.Resampling.NEAREST)
-    level = np.median(shown[::scale, ::scale][: len(own), : own.shape[1]][paper], axis=0)
+    # Most of a page is paper, whatever its colour.
+    level = np.median(shown[::scale, ::scale][: len(own), : own.shape[1]][own], axis=0)
     cut = np.where(np.asarray(mask, np.bool_)[..., None], shown, level.astype(np.uint8))
     height, width = rgb.shape[:2]
     return Region(

@@ -97,6 +97,13 @@ def test_a_page_without_lines_stays_whole(fill: int) -> None:
     assert page_regions(rgb(page)) == ()
 
 
+@pytest.mark.parametrize("size", [(1, 1), (10, 300), (100, 900), (900, 129)])
+def test_small_pictures_and_noise_are_no_trouble(size: tuple[int, int]) -> None:
+    noise = np.random.default_rng(3).integers(0, 256, (*size, 3), dtype=np.uint8)
+    regions = page_regions(noise, [(0.1, 0.1, 0.9, 0.5)])
+    assert min(size) > 128 or regions == ()
+
+
 def test_a_region_shows_paper_where_another_one_was() -> None:
     page = sheet()
     write(page, (90, 100, 900, 1310))
