@@ -109,7 +109,9 @@ class DFlash(nn.Module):
         return self.candidate_selector.walk(hidden_PNKH, found, anchor_ids_PN)
 
     def _turn(self, positions: Tensor) -> Turn:
-        return Turn.at(positions, self._frequencies.to(positions.device))
+        # A captured pass must not copy them from the host.
+        self._frequencies = self._frequencies.to(positions.device)
+        return Turn.at(positions, self._frequencies)
 
 
 def _sight(

@@ -5,12 +5,14 @@ a few graphs serve all windows; a row does not notice: its arithmetic depends on
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from ocria.models.base import ROW_TILE, Best, Output, SequenceState, Target, Window
+
+T = TypeVar("T")
 
 
 class StaticPass(Protocol):
@@ -53,6 +55,10 @@ class Captured(NamedTuple):
     replay: Callable[[], None]
 
 
+_Key = tuple[int, int, bool, tuple[int, ...]]
+"""Rows, sequences, whether with logits, tapped layers."""
+
+
 class GraphRunner:
     """Runs a target's verify passes, by graphs where it has static passes.
 
@@ -66,7 +72,7 @@ class GraphRunner:
         forbidden_V = torch.zeros(target.vocab_size, dtype=torch.uint8)
         forbidden_V[list(forbidden_ids)] = 1
         self._forbidden_V = forbidden_V.to(target.device)
-        self._captured: dict[tuple[int, int, bool], Captured | None] = {}
+        self._captured: dict[_Key, Captured | None] = {}
         self._layout: tuple[tuple[int, ...], ...] = ()
 
     @torch.inference_mode()
@@ -80,7 +86,7 @@ class GraphRunner:
         num_rows = sum(len(window.token_ids) for window in windows)
         size = (rounded_rows(num_rows), 1 << (len(windows) - 1).bit_length())
         self._forget_other_pools(windows[0].state)
-        key = (*size, with_logits)
+        key = (*size, with_logits, self._target.tap_layers)
         if key not in self._captured:
             static = self._target.static_pass(
                 windows, *size, forbidden_V=self._forbidden_V, with_logits=with_logits
@@ -114,16 +120,27 @@ def rounded_rows(num_rows: int) -> int:
 
 
 def capture(static: StaticPass) -> Captured:
-    """Runs the loaded pass, which compiles its kernels, and captures it on CUDA.
+    """Runs the loaded pass and captures it on CUDA.
 
     Running it several times changes nothing: it writes behind the cursor only.
     """
+    return Captured(static, *record(static.run))
+
+
+def can_record(device: torch.device) -> bool:
+    """Whether launches on this device can be captured."""
+    return device.type == "cuda"
+
+
+def record(run: Callable[[], T]) -> tuple[T, Callable[[], None]]:
+    """Runs something, which compiles its kernels, and captures it on CUDA; its output, and what
+    replays it into that."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
-        static.run()
+        run()
     torch.cuda.current_stream().wait_stream(stream)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-        output = static.run()
-    return Captured(static, output, graph.replay)
+        output = run()
+    return output, graph.replay

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ocria.engine.speculative import DFlashDrafter
+from ocria.engine.speculative import DFlashDrafter, DraftRooms
 from ocria.errors import WeightsError
 from ocria.models.drafter import DraftHost, LoadedDrafter, find_drafter, load_drafter
 from ocria.models.registry import LoadedModel
@@ -11,7 +11,7 @@ from ocria.weights.hub_cache import DRAFTER_FILES, parse_hub_id
 
 
 class DFlashMaker:
-    """Makes the drafters of pages; the weights are shared.
+    """Makes the drafters of pages; weights are shared, memory goes from page to page.
 
     Args:
         model: the target.
@@ -19,16 +19,16 @@ class DFlashMaker:
     """
 
     def __init__(self, model: LoadedModel, drafter: LoadedDrafter) -> None:
-        self._model, self._drafter = model, drafter
+        assert isinstance(model.target, DraftHost), "the target lends nothing to a drafter"
+        self._target, self._taps = model.target, drafter.model.config.target_layer_ids
+        self._rooms = DraftRooms(
+            drafter.model, model.target, forbidden_ids=model.tokens.suppressed_ids
+        )
 
     def __call__(self) -> DFlashDrafter:
         """The drafter of one page. From now on the target hands its hidden rows over."""
-        target = self._model.target
-        assert isinstance(target, DraftHost), "a drafter was loaded for a target that lends nothing"
-        target.tap_layers = self._drafter.model.config.target_layer_ids
-        return DFlashDrafter(
-            self._drafter.model, target, forbidden_ids=self._model.tokens.suppressed_ids
-        )
+        self._target.tap_layers = self._taps
+        return DFlashDrafter(self._rooms)
 
 
 def drafter_folder(named: str | None) -> Path | None:

@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from ocria.engine.speculative import AutoDrafter, Drafter, NgramDrafter, Past, Source
+from ocria.engine.speculative import (
+    AutoDrafter,
+    DFlashDrafter,
+    Drafter,
+    NgramDrafter,
+    Past,
+    Source,
+)
 from ocria.options import DrafterName
 from ocria.pipeline.draft_costs import DraftCosts
 from ocria.pipeline.layer_stream import layer_stream
@@ -70,7 +77,7 @@ class Drafting:
 
     def end_page(self, drafter: Drafter | None) -> None:
         """Learns from a page that is over."""
-        if isinstance(drafter, NgramDrafter):
+        if isinstance(drafter, NgramDrafter | DFlashDrafter):
             drafter.end_page()
         elif isinstance(drafter, AutoDrafter):
             for source in drafter.sources:

@@ -1,11 +1,14 @@
 """Drafting with DFlash: the page is that of plain decoding, whatever is drafted."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 import torch
 from small_model import VOCABULARY, build
+from torch import Tensor
 
-from ocria.engine import Engine, EngineConfig, Request, Result
-from ocria.engine.speculative import DFlashDrafter
+from ocria.engine import Engine, EngineConfig, Request, Result, graphs
+from ocria.engine.speculative import DFlashDrafter, DraftRooms, dflash_room
 from ocria.engine.speculative.drafter import TapDrafter
 from ocria.models.base import Prompt
 from ocria.models.drafter import DFlash, DrafterConfig
@@ -56,6 +59,11 @@ def random_drafter(generation: int) -> DFlash:
     return model
 
 
+def rooms(target: Qwen35, generation: int, block: int | None = None) -> DraftRooms:
+    model = random_drafter(generation)
+    return DraftRooms(model, target, forbidden_ids=FORBIDDEN, block_size=block)
+
+
 def read(target: Qwen35, drafter: DFlashDrafter | None, window: int) -> Result:
     config = EngineConfig(
         stop_ids=frozenset({0}), forbidden_ids=FORBIDDEN, max_positions=1024, window=window
@@ -74,9 +82,7 @@ def plain(target: Qwen35) -> Result:
 def test_the_page_is_that_of_plain_decoding(
     target: Qwen35, plain: Result, generation: int, block: int
 ) -> None:
-    drafter = DFlashDrafter(
-        random_drafter(generation), target, forbidden_ids=FORBIDDEN, block_size=block
-    )
+    drafter = DFlashDrafter(rooms(target, generation, block))
     drafted = read(target, drafter, block)
     assert len(plain.token_ids) == 320
     assert drafted.token_ids == plain.token_ids
@@ -90,8 +96,8 @@ def test_it_is_a_function_of_the_accepted_rows_alone(target: Qwen35) -> None:
     generator = torch.Generator().manual_seed(4)
     rows = torch.randn(37 + 300, 2, 64, generator=generator)
     emitted = [3 + n % 5 for n in range(301)]
-    model = random_drafter(2)
-    at_once, used = (DFlashDrafter(model, target, forbidden_ids=FORBIDDEN) for _ in range(2))
+    shared = rooms(target, 2)
+    at_once, used = (DFlashDrafter(shared) for _ in range(2))
     at_once.prepare(PROMPT)
     at_once.tap(rows)
     wanted = at_once.propose(emitted, 15)
@@ -105,7 +111,7 @@ def test_it_is_a_function_of_the_accepted_rows_alone(target: Qwen35) -> None:
 
 
 def test_without_all_rows_it_is_silent(target: Qwen35) -> None:
-    drafter = DFlashDrafter(random_drafter(2), target)
+    drafter = DFlashDrafter(rooms(target, 2))
     drafter.prepare(PROMPT)
     assert drafter.propose((), 15) == ()
     drafter.tap(torch.randn(36, 2, 64))
@@ -117,3 +123,44 @@ def test_without_all_rows_it_is_silent(target: Qwen35) -> None:
 
 def test_it_taps() -> None:
     assert issubclass(DFlashDrafter, TapDrafter)
+
+
+def call_again(run: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], None]]:
+    """Instead of a capture: a replay runs the same again into the same output."""
+    output = run().clone()
+
+    def replay() -> None:
+        output.copy_(run())
+
+    return output, replay
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_recorded_call_proposes_the_same(
+    target: Qwen35, generation: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over the whole capacity, through growth, and for a second page in the same room."""
+    monkeypatch.setattr(dflash_room, "_FIRST_CAPACITY", 64)
+    plain, shared = rooms(target, generation), rooms(target, generation)
+    rows = torch.randn(37 + 300, 2, 64, generator=torch.Generator().manual_seed(6))
+    for steps in ((1, 3, 16, 5, 17, 1), (40, 16, 2), (100, 1, 8)):
+        expected = proposals(plain, rows, steps)
+        with monkeypatch.context() as patched:
+            patched.setattr(graphs, "can_record", lambda device: True)
+            patched.setattr(graphs, "record", call_again)
+            assert proposals(shared, rows, steps) == expected
+
+
+def proposals(shared: DraftRooms, rows: Tensor, steps: Sequence[int]) -> list[Sequence[int]]:
+    """After the prompt, and after so many accepted rows each."""
+    drafter, emitted, found = DFlashDrafter(shared), [3], []
+    drafter.prepare(PROMPT)
+    drafter.tap(rows[:37])
+    for step in steps:
+        found.append(drafter.propose(emitted, 15))
+        drafter.tap(rows[36 + len(emitted) :][:step])
+        emitted += [3 + n % 5 for n in range(step)]
+    found.append(drafter.propose(emitted, 15))
+    drafter.end_page()
+    assert drafter.propose(emitted, 15) == () and all(len(ids) == 15 for ids in found)
+    return found

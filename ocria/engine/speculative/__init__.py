@@ -2,6 +2,7 @@
 
 from ocria.engine.speculative.auto import AutoDrafter, Source
 from ocria.engine.speculative.dflash import DFlashDrafter
+from ocria.engine.speculative.dflash_room import DraftRooms
 from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
 from ocria.engine.speculative.mtp import MtpDrafter
 from ocria.engine.speculative.ngram import NgramDrafter, Past
@@ -13,6 +14,7 @@ __all__ = [
     "AutoDrafter",
     "DFlashDrafter",
     "Draft",
+    "DraftRooms",
     "Drafter",
     "Judged",
     "MtpDrafter",
