@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from subject import Figures, Subject
 
-SECTIONS = ("rows", "references", "documents", "speed")
+SECTIONS = ("rows", "references", "documents", "dflash", "speed")
 _OUT_OF_ORDER = 3
 _COMPILERS = 6
 

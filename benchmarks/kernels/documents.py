@@ -14,6 +14,7 @@ from ocria.engine import Engine, EngineConfig, Request, Result
 from ocria.errors import PageError
 from ocria.models.base import Target
 from ocria.options import DEFAULT_MAX_TOKENS, DrafterName
+from ocria.pipeline.dflash import DFlashMaker
 from ocria.pipeline.page_reader import image_settings, longest_page
 
 _LEFT_FOR_SPEED_S = 40
@@ -55,10 +56,15 @@ def engine_of(subject: Subject, target: Target, num_slots: int = 1) -> Engine:
 
 
 def requests(
-    subject: Subject, arm: DrafterName, pages: Sequence[BenchPage], *, side_by_side: bool = False
+    subject: Subject,
+    arm: DrafterName,
+    pages: Sequence[BenchPage],
+    dflash: DFlashMaker | None = None,
+    *,
+    side_by_side: bool = False,
 ) -> Iterator[Request]:
     """The pages' requests with drafters as the pipeline makes them."""
-    drafters = page_drafters(subject.model, arm, None, side_by_side=side_by_side)(pages)
+    drafters = page_drafters(subject.model, arm, dflash, side_by_side=side_by_side)(pages)
     for page, drafter in zip(pages, drafters, strict=True):
         yield Request(
             prompt=page.prompt,
@@ -69,10 +75,14 @@ def requests(
 
 
 def decode(
-    subject: Subject, engine: Engine, arm: DrafterName, pages: Sequence[BenchPage]
+    subject: Subject,
+    engine: Engine,
+    arm: DrafterName,
+    pages: Sequence[BenchPage],
+    dflash: DFlashMaker | None = None,
 ) -> list[Result]:
     """Page after page."""
-    return [engine.run(request) for request in requests(subject, arm, pages)]
+    return [engine.run(request) for request in requests(subject, arm, pages, dflash)]
 
 
 def decode_together(
