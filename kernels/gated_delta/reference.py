@@ -2,7 +2,7 @@
 
 Shape legend
     C  rows of a block (`FOLD_BLOCK`), G blocks, H key heads, R value heads (R >= H)
-    K  key width, V value width, T rows of a window, X convolution channels
+    K  key width, V value width, T rows of a window, X convolution channels, U = 2 C
 
 One head, one row, state S [K, V]:
     S <- e^g S;  d = beta (v - k S);  S <- S + k^T d;  o = q S
@@ -14,6 +14,8 @@ form with a frozen state is the idea of ReplaySSM).
 Row p of a block reads rows <= p of it and nothing else, by substitution or with exact zeros as the
 other terms, so a row has the same bits whatever follows it.
 """
+
+import functools
 
 import torch
 import torch.nn.functional as F
@@ -32,13 +34,11 @@ def causal_conv_silu(window_TX: Tensor, weight_XW: Tensor) -> Tensor:
     Returns:
         [T, X] in the dtype of the window; taps are summed in at least float32.
     """
-    width = weight_XW.shape[1]
-    num_rows = window_TX.shape[0] - width + 1
     accumulate = torch.promote_types(window_TX.dtype, torch.float32)
-    rows_TX, taps_XW = window_TX.to(accumulate), weight_XW.to(accumulate)
-    total_TX = rows_TX[:num_rows] * taps_XW[:, 0]
-    for tap in range(1, width):
-        total_TX = total_TX + rows_TX[tap : tap + num_rows] * taps_XW[:, tap]
+    width = weight_XW.shape[1]
+    seen_TWX = window_TX.to(accumulate).unfold(0, width, 1).mT
+    terms_TWX = seen_TWX * weight_XW.to(accumulate).mT
+    total_TX = functools.reduce(torch.add, terms_TWX.unbind(1))
     return F.silu(total_TX).to(window_TX.dtype)
 
 
@@ -85,40 +85,43 @@ def delta_blocks(
         outputs [G, C, R, V] and the states [R, K, V] after the first `num_states` blocks.
     """
     dtype, repeat = state_RKV.dtype, v_GCRV.shape[2] // k_GCHK.shape[2]
-    num_blocks = k_GCHK.shape[0]
+    num_blocks, num_rows = k_GCHK.shape[:2]
     num_states = num_blocks if num_states is None else num_states
-    q_GRCK = _by_value_head(l2_normalise(q_GCHK.to(dtype)) * k_GCHK.shape[-1] ** -0.5, repeat)
-    k_GRCK = _by_value_head(l2_normalise(k_GCHK.to(dtype)), repeat)
+    # A head's keys, then its queries: both are multiplied by the same keys and state.
+    kq_GH2CK = torch.stack([k_GCHK.transpose(1, 2), q_GCHK.transpose(1, 2)], 2)
+    kq_GH2CK = l2_normalise(kq_GH2CK.to(dtype))
+    kq_GH2CK[:, :, 1] *= k_GCHK.shape[-1] ** -0.5
+    kq_GRUK = kq_GH2CK.flatten(2, 3)
+    if repeat > 1:
+        kq_GRUK = kq_GRUK.repeat_interleave(repeat, 1)
+    k_GRCK = kq_GRUK[:, :, :num_rows]
     v_GRCV = v_GCRV.to(dtype).transpose(1, 2)
     beta_GRC1 = beta_GCR.to(dtype).transpose(1, 2)[..., None]
     G_GRC1 = g_GCR.to(dtype).transpose(1, 2).cumsum(-1)[..., None]
 
     # Above the diagonal the exponent is positive and may overflow; `tril` drops it unseen.
     decay_GRCC = (G_GRC1 - G_GRC1.mT).exp().tril()
+    kk_GRCC, qk_GRCC = (kq_GRUK @ k_GRCK.mT).split(num_rows, 2)
     # The diagonal is never read: the solve takes it as ones.
-    A_GRCC = (k_GRCK @ k_GRCK.mT) * decay_GRCC * beta_GRC1
-    qk_GRCC = (q_GRCK @ k_GRCK.mT) * decay_GRCC
+    A_GRCC = kk_GRCC * decay_GRCC * beta_GRC1
+    qk_GRCC = qk_GRCC * decay_GRCC
     from_start_GRC1 = G_GRC1.exp()
     to_end_GRC1 = (G_GRC1[..., -1:, :] - G_GRC1).exp()
 
     outputs, states = [], []
     for i in range(num_blocks):
-        residual_RCV = beta_GRC1[i] * (v_GRCV[i] - from_start_GRC1[i] * (k_GRCK[i] @ state_RKV))
+        kS_RCV, qS_RCV = (kq_GRUK[i] @ state_RKV).split(num_rows, 1)
+        residual_RCV = beta_GRC1[i] * (v_GRCV[i] - from_start_GRC1[i] * kS_RCV)
         d_RCV = torch.linalg.solve_triangular(
             A_GRCC[i], residual_RCV, upper=False, unitriangular=True
         )
-        outputs.append(from_start_GRC1[i] * (q_GRCK[i] @ state_RKV) + qk_GRCC[i] @ d_RCV)
+        outputs.append(from_start_GRC1[i] * qS_RCV + qk_GRCC[i] @ d_RCV)
         if i < num_states:
             carried_RKV = from_start_GRC1[i, :, -1:] * state_RKV
             state_RKV = carried_RKV + (k_GRCK[i] * to_end_GRC1[i]).mT @ d_RCV
             states.append(state_RKV)
-    return torch.stack(outputs).transpose(1, 2), states
-
-
-def _by_value_head(x_GCHK: Tensor, repeat: int) -> Tensor:
-    """[G, C, H, K] -> [G, R, C, K]; value head j reads key head j // repeat."""
-    x_GCRK = x_GCHK.repeat_interleave(repeat, 2) if repeat > 1 else x_GCHK
-    return x_GCRK.transpose(1, 2).contiguous()
+    out_GRCV = torch.stack(outputs) if num_blocks > 1 else outputs[0][None]
+    return out_GRCV.transpose(1, 2), states
 
 
 def delta_rows(

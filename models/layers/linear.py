@@ -22,6 +22,7 @@ class TiledLinear(nn.Module):
         self.out_features = out_features
         self.weight = nn.Parameter(torch.empty(out_features, in_features))
         self._packed: Tensor | None = None
+        self._filling: Tensor | None = None
         self.stored: PackedLinear | None = None
 
     def hold(self, stored: PackedLinear) -> None:
@@ -41,6 +42,7 @@ class TiledLinear(nn.Module):
         if not torch.backends.mkldnn.is_available():
             return
         self._packed = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), ROW_TILE)
+        self._filling = weight.new_zeros(ROW_TILE, self.in_features)
         self.weight = nn.Parameter(torch.empty(0, dtype=weight.dtype), requires_grad=False)
 
     def _product(self, x_TK: Tensor) -> Tensor:
@@ -54,8 +56,11 @@ class TiledLinear(nn.Module):
         """[T, K] -> [T, N]."""
         num_rows = x_TK.shape[0]
         tile = ROW_TILE if num_rows <= PREFILL_CHUNK // 2 else PREFILL_CHUNK
-        if num_rows % tile:
-            x_TK = nn.functional.pad(x_TK, (0, 0, 0, -num_rows % tile))
+        missing = -num_rows % tile
+        if missing and self._filling is not None and tile == ROW_TILE:
+            x_TK = torch.cat([x_TK, self._filling[:missing]])
+        elif missing:
+            x_TK = nn.functional.pad(x_TK, (0, 0, 0, missing))
         if x_TK.shape[0] == tile:
             return self._product(x_TK)[:num_rows]
         return torch.cat([self._product(rows) for rows in x_TK.split(tile)])[:num_rows]

@@ -41,8 +41,10 @@ def rotary_angles(positions_3T: Tensor, frequencies_F: Tensor, axis_F: Tensor) -
 def rotate(x_THD: Tensor, rotary: Rotary) -> Tensor:
     """Turns the first F of D features of every head; the rest pass through."""
     width = rotary.cos_TF.shape[-1]
-    turned, passed = x_THD[..., :width], x_THD[..., width:]
-    first, second = turned.chunk(2, -1)
+    if width < x_THD.shape[-1]:
+        turned_THF = rotate(x_THD[..., :width], rotary)
+        return torch.cat([turned_THF, x_THD[..., width:]], -1)
+    first, second = x_THD.chunk(2, -1)
     cos, sin = rotary.cos_TF[:, None].to(x_THD.dtype), rotary.sin_TF[:, None].to(x_THD.dtype)
     swapped = torch.cat([-second, first], -1)
-    return torch.cat([turned * cos + swapped * sin, passed], -1)
+    return x_THD * cos + swapped * sin

@@ -31,7 +31,8 @@ class _Rows(NamedTuple):
 
 
 _Kept = tuple[Tensor, Tensor, Tensor]
-"""Convolution outputs [T, X], log decays [T, R] and betas [T, R] of one sequence's rows."""
+"""Convolution outputs [G * C, X], log decays [G * C, R] and betas [G * C, R] of one sequence's
+blocks; zeros where no row is."""
 
 
 class DeltaMixer(nn.Module):
@@ -64,6 +65,10 @@ class DeltaMixer(nn.Module):
         """Joins projections that read the same input, and packs."""
         self.in_proj_qkvz = fuse(self.in_proj_qkv, self.in_proj_z)
         self.in_proj_ba = fuse(self.in_proj_b, self.in_proj_a)
+        # The taps of one place in one piece, in the type in which they are summed.
+        taps_XW = self.conv1d.weight[:, 0]
+        wide = torch.promote_types(taps_XW.dtype, torch.float32)
+        self.taps_XW = taps_XW.to(wide).mT.contiguous().mT
         del self.in_proj_qkv, self.in_proj_z, self.in_proj_b, self.in_proj_a
         for linear in (self.in_proj_qkvz, self.in_proj_ba, self.out_proj):
             linear.pack()
@@ -86,11 +91,9 @@ class DeltaMixer(nn.Module):
         # Few numbers a row: filled up, so that all fall into whole vectors of the CPU's
         # elementwise loops. Their remainder takes other code, with other last bits.
         num_rows = ba_TR.shape[0]
-        padded = nn.functional.pad(ba_TR, (0, 0, 0, -num_rows % FOLD_BLOCK))
-        b_TR, a_TR = padded.chunk(2, -1)
-        g_TR, beta_TR = decay_and_beta(
-            a_TR.contiguous(), b_TR.contiguous(), self.A_log, self.dt_bias
-        )
+        padded_TR = nn.functional.pad(ba_TR, (0, 0, 0, -num_rows % FOLD_BLOCK))
+        b_RT, a_RT = padded_TR.mT.contiguous().chunk(2)
+        g_TR, beta_TR = decay_and_beta(a_RT.mT, b_RT.mT, self.A_log, self.dt_bias)
         return g_TR[:num_rows], beta_TR[:num_rows]
 
     def _convolve(self, qkv_TX: Tensor, rows: Pass) -> Tensor:
@@ -104,8 +107,9 @@ class DeltaMixer(nn.Module):
                 pieces.append(ring_EX.new_zeros(num_before - num_there, ring_EX.shape[1]))
             pieces.append(read_ring(ring_EX, span.start - num_there, num_there))
             pieces.append(qkv_TX[place])
-        taps_XW = self.conv1d.weight[:, 0]
-        conv_TX = by_rows(lambda x: causal_conv_silu(x, taps_XW), torch.cat(pieces), num_before)
+        conv_TX = by_rows(
+            lambda x: causal_conv_silu(x, self.taps_XW), torch.cat(pieces), num_before
+        )
         if len(rows.spans) == 1:
             return conv_TX
         # Where one sequence's rows meet the next one's there are `num_before` rows of neither.
@@ -129,21 +133,22 @@ class DeltaMixer(nn.Module):
     def _run(
         self, before_SRKW: Sequence[Tensor], kept: Sequence[_Kept], num_states: int
     ) -> tuple[Tensor, list[Tensor]]:
-        """Delta rule over rows of sequences that each begin at a block.
+        """Delta rule over whole blocks of sequences.
 
         All take the same number of blocks. Sequences stand beside each other as more heads do, so
         that a pass costs the same number of operations for one or for many.
 
         Args:
             before_SRKW: state of each sequence before its first block.
-            kept: rows of each sequence.
+            kept: blocks of each sequence.
             num_states: states wanted, those after the first blocks.
 
         Returns:
             outputs [S, G * C, R, W] and the wanted states [S, R, K, W].
         """
         conv_SGCX, g_SGCR, beta_SGCR = (
-            torch.stack([_fill_block(rows[part]) for rows in kept]) for part in range(3)
+            _stack([rows[part] for rows in kept]).unflatten(1, (-1, FOLD_BLOCK))
+            for part in range(3)
         )
         q, k, v = (
             _beside(part.unflatten(-1, (-1, width)))
@@ -157,6 +162,8 @@ class DeltaMixer(nn.Module):
         out_GCRW, states = delta_blocks(
             before_RKW, q, k, v, _beside(g_SGCR), _beside(beta_SGCR), num_states=num_states
         )
+        if len(kept) == 1:
+            return out_GCRW.flatten(0, 1)[None], [state[None] for state in states]
         by_sequence = (len(kept), self.num_value_heads)
         out_GCSRW = out_GCRW.unflatten(2, by_sequence)
         out_SGCRW = out_GCSRW.permute(2, 0, 1, 3, 4)
@@ -165,18 +172,25 @@ class DeltaMixer(nn.Module):
     def _prefill_blocks(self, new: _Rows, span: Span) -> Tensor:
         assert span.start % FOLD_BLOCK == 0, f"{span.start} is not a fold boundary"
         before_RKW = span.state.checkpoint_LRKW[self.index]
-        kept = (new.conv_TX, new.g_TR, new.beta_TR)
+        filling = (0, 0, 0, -span.num_rows % FOLD_BLOCK)
+        conv_TX, g_TR, beta_TR = (nn.functional.pad(rows, filling) for rows in new[1:])
+        kept = (conv_TX, g_TR, beta_TR)
         out_STRW, states = self._run([before_RKW], [kept], span.num_rows // FOLD_BLOCK)
         if states:
             before_RKW.copy_(states[-1][0])
         return out_STRW[0, : span.num_rows]
 
-    def _ring(self, state: SequenceState, first: int, end: int) -> _Kept:
-        """Convolution outputs, decays and betas of positions `first` to `end`."""
-        conv, decay, beta = (
-            read_ring(ring[self.index], first, end - first)
-            for ring in (state.conv_out_LEX, state.decay_LER, state.beta_LER)
-        )
+    def _blocks(self, state: SequenceState, first: int, end: int) -> _Kept:
+        """The blocks that hold positions `first` to `end`; first is a block's first position.
+
+        What the ring has behind `end` is no row of the sequence: it is cleared.
+        """
+        stop = -(-end // FOLD_BLOCK) * FOLD_BLOCK
+        rings = [ring[self.index] for ring in (state.conv_out_LEX, state.decay_LER, state.beta_LER)]
+        if end < stop:
+            for ring in rings:
+                ring[end % RING_ROWS : (stop - 1) % RING_ROWS + 1].zero_()
+        conv, decay, beta = (read_ring(ring, first, stop - first) for ring in rings)
         return conv, decay, beta
 
     def _window_blocks(self, spans: Sequence[Span]) -> Tensor:
@@ -188,7 +202,7 @@ class DeltaMixer(nn.Module):
                 continue
             first = [spans[n].start // FOLD_BLOCK * FOLD_BLOCK for n in group]
             kept = [
-                self._ring(spans[n].state, begin, spans[n].end)
+                self._blocks(spans[n].state, begin, spans[n].end)
                 for n, begin in zip(group, first, strict=True)
             ]
             before = [spans[n].state.checkpoint_LRKW[self.index] for n in group]
@@ -203,7 +217,7 @@ class DeltaMixer(nn.Module):
         kept = []
         for state, block in folds:
             first = block * FOLD_BLOCK
-            kept.append(self._ring(state, first, first + FOLD_BLOCK))
+            kept.append(self._blocks(state, first, first + FOLD_BLOCK))
         before = [fold.state.checkpoint_LRKW[self.index] for fold in folds]
         _, states = self._run(before, kept, 1)
         for before_RKW, after_RKW in zip(before, states[0], strict=True):
@@ -214,15 +228,13 @@ def _blocks_crossed(span: Span) -> int:
     return (span.end - 1) // FOLD_BLOCK - span.start // FOLD_BLOCK
 
 
-def _fill_block(rows_T: Tensor) -> Tensor:
-    """[T, X] -> [G, C, X], zeros where no row is."""
-    padded = nn.functional.pad(rows_T, (0, 0, 0, -rows_T.shape[0] % FOLD_BLOCK))
-    return padded.unflatten(0, (-1, FOLD_BLOCK))
+def _stack(tensors: list[Tensor]) -> Tensor:
+    return torch.stack(tensors) if len(tensors) > 1 else tensors[0][None]
 
 
 def _beside(rows_SGCR: Tensor) -> Tensor:
     """[S, G, C, R, ...] -> [G, C, S * R, ...]: heads of sequence after sequence."""
-    return rows_SGCR.movedim(0, 2).flatten(2, 3)
+    return rows_SGCR.movedim(0, 2).flatten(2, 3) if len(rows_SGCR) > 1 else rows_SGCR[0]
 
 
 def read_ring(ring_EX: Tensor, first: int, count: int) -> Tensor:
@@ -238,4 +250,5 @@ def write_ring(ring_EX: Tensor, first: int, rows_TX: Tensor) -> None:
     start, count = first % RING_ROWS, rows_TX.shape[0]
     fitting = min(count, RING_ROWS - start)
     ring_EX[start : start + fitting] = rows_TX[:fitting]
-    ring_EX[: count - fitting] = rows_TX[fitting:]
+    if fitting < count:
+        ring_EX[: count - fitting] = rows_TX[fitting:]
