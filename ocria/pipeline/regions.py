@@ -17,8 +17,9 @@ from ocria.vision import Region, page_regions
 
 Box = tuple[float, float, float, float]
 
-DOUBTFUL_CONFIDENCE = 0.8
-"""Below it a page is read again, although it came to its end."""
+DOUBTFUL_CONFIDENCE = 0.92
+"""Below it a page is read again, although it came to its end. Of self-made pages that did, those
+between 0.87 and 0.90 gained (CER 0.084 to 0.010, 0.112 to 0.100); most lie above 0.93."""
 
 
 class Reading(NamedTuple):

@@ -16,13 +16,19 @@ _NUM_BANDS = 48
 _MIN_WIDTH = 0.009
 """Of a gutter, as a share of the page's width."""
 _MIN_BANDS = 5
+_MIN_SHARED_PX = 3
+"""Of two runs below each other."""
+_MOST_MISSED = 1
+"""Bands that a gutter passes over."""
+_MIN_TAIL = 4
+"""Bands that a column is longer than the next one, and not followed by a heading."""
 _MIN_COLUMN = 0.11
 """Of a column, as a share of the page's width."""
-_MIN_FILL = 0.33
+_MIN_FILL = 0.3
 """Of the width between two gutters, by the middle one of a column's lines."""
-_MEAN_FILL = 0.55
-"""The same, of all columns. Self-made pages: 0.60 to 0.96 where it was text (the emptiest column
-0.38), 0.24 to 0.35 where it was a table (0.20)."""
+_MEAN_FILL = 0.45
+"""The same, of all columns. Self-made pages: 0.56 to 0.96 where it was text (the emptiest column
+0.38), 0.20 to 0.43 where it was a table or a form."""
 _SAME = 0.75
 """Share of the longest gutter's height that its companions have."""
 
@@ -57,7 +63,10 @@ def find_columns(ink_HW: NDArray[np.bool_], page_width: int) -> Columns | None:
     if len(ink_HW) < 4 * _NUM_BANDS:
         return None
     inked_BW = np.add.reduceat(ink_HW, edges[:-1], axis=0, dtype=np.int32) > 0
-    chains = _chains([_white_runs(row, page_width * _MIN_WIDTH) for row in inked_BW])
+    chains = [
+        (first, runs + _going_on(inked_BW[first + len(runs) :], runs))
+        for first, runs in _chains([_white_runs(row, page_width * _MIN_WIDTH) for row in inked_BW])
+    ]
     for first, runs in sorted(chains, key=lambda chain: -len(chain[1])):
         if len(runs) < _MIN_BANDS:
             return None
@@ -84,25 +93,43 @@ def _white_runs(inked_W: NDArray[np.bool_], least: float) -> list[_Run]:
 
 
 def _chains(runs_B: list[list[_Run]]) -> list[tuple[int, list[_Run]]]:
-    """Runs that lie below each other: the first band, and a run for it and those that follow."""
-    open_chains: list[tuple[int, list[_Run]]] = []
+    """Runs that lie below each other: the first band, and a run for it and those that follow.
+
+    A chain passes over bands without a run of its own, such as one with a picture; whether a seam
+    gets through is seen later.
+    """
+    going_on: list[tuple[int, list[_Run], int]] = []
     closed: list[tuple[int, list[_Run]]] = []
     for band, runs in enumerate(runs_B):
-        going_on = []
-        free = list(runs)
-        for first, chain in open_chains:
+        free, following = list(runs), []
+        for first, chain, missed in going_on:
             last = chain[-1]
-            best = max(
-                free, key=lambda run: min(run.x1, last.x1) - max(run.x0, last.x0), default=None
-            )
-            if best is None or min(best.x1, last.x1) - max(best.x0, last.x0) < 3:
-                closed.append((first, chain))
-                continue
-            free.remove(best)
-            going_on.append((first, [*chain, best]))
-        going_on += [(band, [run]) for run in free]
-        open_chains = going_on
-    return closed + open_chains
+            best = max(free, key=lambda run: _shared(run, last), default=None)
+            if best is not None and _shared(best, last) >= _MIN_SHARED_PX:
+                free.remove(best)
+                following.append((first, [*chain, best], 0))
+            elif missed < _MOST_MISSED:
+                following.append((first, [*chain, last], missed + 1))
+            else:
+                closed.append((first, chain[: len(chain) - missed]))
+        following += [(band, [run], 0) for run in free]
+        going_on = following
+    return closed + [(first, chain[: len(chain) - missed]) for first, chain, missed in going_on]
+
+
+def _shared(a: _Run, b: _Run) -> int:
+    return min(a.x1, b.x1) - max(a.x0, b.x0)
+
+
+def _going_on(below_BW: NDArray[np.bool_], runs: list[_Run]) -> list[_Run]:
+    """The gutter in the bands below its end in which only the columns left of it go on.
+
+    None where that is so little that it may be the heading of what comes next.
+    """
+    gutter = _Run(*_extent(runs[-2 * _MIN_TAIL :]))
+    right = np.flatnonzero(below_BW[:, (gutter.x0 + gutter.x1) // 2 :].any(axis=1))
+    count = int(right[0]) if len(right) else len(below_BW)
+    return [gutter] * count if count >= _MIN_TAIL else []
 
 
 def _extent(runs: list[_Run]) -> tuple[int, int]:

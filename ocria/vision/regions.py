@@ -81,6 +81,7 @@ class _Cut:
         body_HW: the same without upright rules.
         own_HW: pixels that are the piece's own.
         box: rows and columns with ink, as y0, y1, x0, x1; None without ink.
+        is_whole: not to be cut between lines: that would go through columns side by side.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class _Cut:
             if len(rows)
             else None
         )
+        self.is_whole = False
 
     def above_and_below(self, low: int, high: int) -> "tuple[_Cut, _Cut] | None":
         """Cut along a seam between rows `low` and `high`.
@@ -140,15 +142,12 @@ def _by_columns(piece: _Cut) -> list[_Cut]:
     for low, high in found.gutters:
         parts = columns.left_and_right(low, high)
         if parts is None:
+            piece.is_whole = True
             return [piece]
         read.append(parts[0])
         columns = parts[1]
-    return [
-        *(_by_columns(before) if before else []),
-        *read,
-        columns,
-        *(_by_columns(after) if after else []),
-    ]
+    parts_read = [before, *read, columns, after]
+    return [part for piece in parts_read if piece for part in _by_columns(piece)]
 
 
 def _by_size(piece: _Cut, page_area: int) -> list[_Cut]:
@@ -166,6 +165,8 @@ def _by_size(piece: _Cut, page_area: int) -> list[_Cut]:
 def _halves(piece: _Cut) -> list[_Cut]:
     """Cut once between lines; the piece itself where that would cut ink."""
     assert piece.box is not None, "pieces without ink are left out"
+    if piece.is_whole:
+        return [piece]
     y0, y1, *_ = piece.box
     reach = round((y1 - y0) * _REACH)
     parts = piece.above_and_below((y0 + y1) // 2 - reach, (y0 + y1) // 2 + reach)

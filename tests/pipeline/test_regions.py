@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from ocria.document import Page
@@ -16,6 +17,7 @@ from ocria.models.presets import NATIVE
 from ocria.models.registry import find_checkpoint
 from ocria.options import ParseOptions
 from ocria.pipeline import regions
+from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.page_job import PageJob, ReadingRules
@@ -26,6 +28,7 @@ from ocria.vision import PreprocessorConfig
 
 FOLDER = find_checkpoint("ocria-nano")
 TOKENIZER = Tokenizer(FOLDER / "tokenizer.json")
+COSTS = draft_costs(torch.device("cpu"))
 
 
 def picture() -> PageImage:
@@ -65,7 +68,7 @@ def make_job(max_tokens: int = 500) -> PageJob:
         max_tokens=max_tokens,
         stats=True,
     )
-    return PageJob(picture(), rules, Drafting("none", TOKENIZER, rules.markup))
+    return PageJob(picture(), rules, Drafting("none", TOKENIZER, rules.markup, COSTS))
 
 
 def said(text: str, finish: Finish = "eos", logprob: float = -0.05) -> Result:

@@ -4,12 +4,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from ocria.document import Page, Rotation
 from ocria.engine import Request, Result
 from ocria.models.base import Prompt
 from ocria.models.presets import NATIVE
 from ocria.models.registry import find_checkpoint
+from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.page_job import IsolatedPageJob, PageJob, ReadingRules
@@ -67,7 +69,8 @@ def make_job(rotation: Rotation = 0) -> PageJob:
         max_tokens=50,
         stats=True,
     )
-    return PageJob(picture(rotation), rules, Drafting("none", tokenizer, rules.markup))
+    costs = draft_costs(torch.device("cpu"))
+    return PageJob(picture(rotation), rules, Drafting("none", tokenizer, rules.markup, costs))
 
 
 def test_an_unforeseen_error_fails_the_page_where_asked_to(
