@@ -1,21 +1,25 @@
-"""The DFlash drafter: the same proposals recorded and not, time of a call, the examples with it.
+"""The DFlash drafter: proposals by modules and kernels, recorded or not, and the examples with it.
 
 Takes the drafter in the checkpoint's folder, else one of the default sizes with random weights:
 its proposals are wrong, and cost what right ones do.
 """
 
-from itertools import chain
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 import torch
 from documents import decode, engine_of, parted, speed_of
-from speed import timed_us
+from speed import launched_us, timed_us
 from subject import Figures, Subject
 
 from ocria.engine import graphs
-from ocria.engine.speculative import DraftRooms
+from ocria.engine.speculative import DraftRooms, dflash_room
 from ocria.engine.speculative.dflash_room import DraftRoom
 from ocria.models.drafter import DFlash, DrafterConfig, LoadedDrafter, find_drafter, load_drafter
+from ocria.models.drafter.fused import FusedDraft
 from ocria.pipeline.dflash import DFlashMaker
 
 _STEPS = (3, 1, 16, 5, 40, 2)
@@ -32,6 +36,7 @@ def check(subject: Subject, figures: Figures) -> None:
         f"{drafter.precision}, {len(sizes.layers)} layers, block of {sizes.block_size}",
     )
     _calls(subject, drafter, figures)
+    _parts(subject, drafter, figures)
     _pages(subject, drafter, figures)
 
 
@@ -73,55 +78,96 @@ def _sizes(subject: Subject) -> dict[str, object]:
     }
 
 
+class _Way(NamedTuple):
+    """How a call is run."""
+
+    name: str
+    is_fused: bool
+    is_recorded: bool
+
+    def rooms(self, subject: Subject, drafter: LoadedDrafter) -> DraftRooms:
+        """Rooms whose calls take this way, as long as they are asked through `propose`."""
+        with _instead(dflash_room, "can_fuse_draft", lambda *sizes: self.is_fused):
+            return DraftRooms(drafter.model, subject.target, forbidden_ids=subject.forbidden_ids)
+
+    def propose(self, room: DraftRoom, last: int = 20) -> list[int]:
+        """One call."""
+        can = self.is_recorded and room._waiting_RX.is_cuda
+        with _instead(graphs, "can_record", lambda device: can):
+            return room.propose(last)
+
+
+_WAYS = (
+    _Way("modules", False, False),
+    _Way("modules, recorded", False, True),
+    _Way("fused", True, False),
+    _Way("fused, recorded", True, True),
+)
+
+
 def _calls(subject: Subject, drafter: LoadedDrafter, figures: Figures) -> None:
-    """Proposals over random rows, recorded beside plain, and what one costs."""
-    rooms = DraftRooms(drafter.model, subject.target, forbidden_ids=subject.forbidden_ids)
-    recorded, plain = rooms.take(), rooms.take()
-    found, expected = _proposals(subject, recorded, True), _proposals(subject, plain, False)
-    tokens, wanted = (list(chain.from_iterable(part)) for part in (found, expected))
-    equal = sum(one == other for one, other in zip(tokens, wanted, strict=True))
-    figures.say("recorded beside plain calls", f"{equal} of {len(wanted)} tokens equal")
-    again = _proposals(subject, recorded, True)
-    figures.say("a room used again", "equal" if again == found else "other proposals")
-    for name, room in (("recorded", recorded), ("plain", plain)):
-        position = subject.size.position
-        _fill(subject, room, position)
+    """Proposals over random rows by every way, and what one costs."""
+    position, wanted = subject.size.position, None
+    for way in _WAYS:
+        room = way.rooms(subject, drafter).take()
+        found = _proposals(subject, way, room)
+        wanted = wanted or found
+        equal = sum(one == other for one, other in zip(found, wanted, strict=True))
+        again = "equal" if _proposals(subject, way, room) == found else "other proposals"
+        figures.say(way.name, f"{equal} of {len(found)} tokens as the modules; again: {again}")
+        room.restart()
+        room.add(_rows(subject, room, position))
         row = _rows(subject, room, 3)
 
-        def call(room: DraftRoom = room, row: torch.Tensor = row, named: str = name) -> None:
+        def call(way: _Way = way, room: DraftRoom = room, row: torch.Tensor = row) -> None:
             room.add(row)
-            _propose(room, named == "recorded")
+            way.propose(room)
 
-        spent = timed_us(subject, call)
-        shown = f"{spent:.0f} us from host to host"
-        if name == "recorded" and room._recorded is not None:
+        shown = f"{timed_us(subject, call):.0f} us from host to host"
+        if room._recorded is not None:
             shown = f"{timed_us(subject, room._recorded[1]):.0f} us, {shown}"
-        figures.say(f"a call behind {position} rows, {name}", shown)
+        figures.say(f"a call behind {position} rows, {way.name}", shown)
 
 
-def _proposals(subject: Subject, room: DraftRoom, is_recorded: bool) -> list[list[int]]:
+def _parts(subject: Subject, drafter: LoadedDrafter, figures: Figures) -> None:
+    """What of a recorded call goes where."""
+    fused, model, target = FusedDraft(drafter.model), drafter.model, subject.target
+    room = _WAYS[-1].rooms(subject, drafter).take()
+    length = subject.size.position
+    numbers = torch.tensor([length, 3, 20], device=subject.device)
+    block = subject.random(model.config.block_size, target.hidden_size)
+    rows, kept = room._waiting_RX, room._kept_2EJSD
+    hidden = fused.hidden(block, kept, numbers)[1:]
+    logits = target.head(hidden).float()
+    forbidden, anchor = room._forbidden, numbers[2:][None]
+    parts: dict[str, Callable[[], object]] = {
+        "context": lambda: fused.write(rows, kept, numbers[0] + room._steps_R),
+        "layers": lambda: fused.hidden(block, kept, numbers),
+        "head": lambda: target.head(hidden).index_fill(-1, forbidden, -torch.inf),
+        "choice": lambda: model.choose(hidden[None, None], logits[None, None], anchor),
+    }
+    spent = {name: launched_us(subject, [call]) for name, call in parts.items()}
+    figures.say("parts", ", ".join(f"{name} {us:.0f} us" for name, us in spent.items()))
+
+
+def _proposals(subject: Subject, way: _Way, room: DraftRoom) -> list[int]:
     room.restart()
-    _fill(subject, room, subject.size.position)
-    found = []
+    room.add(_rows(subject, room, subject.size.position))
+    found: list[int] = []
     for place, step in enumerate(_STEPS):
         room.add(_rows(subject, room, step, seed=1 + place))
-        found.append(_propose(room, is_recorded, last=20 + place))
+        found += way.propose(room, last=20 + place)
     return found
 
 
-def _propose(room: DraftRoom, is_recorded: bool, last: int = 20) -> list[int]:
-    known = graphs.can_record
-    if not is_recorded:
-        graphs.can_record = lambda device: False
+@contextmanager
+def _instead(module: ModuleType, name: str, other: object) -> Iterator[None]:
+    known = getattr(module, name)
+    setattr(module, name, other)
     try:
-        return room.propose(last)
+        yield
     finally:
-        graphs.can_record = known
-
-
-def _fill(subject: Subject, room: DraftRoom, length: int) -> None:
-    room.restart()
-    room.add(_rows(subject, room, length))
+        setattr(module, name, known)
 
 
 def _rows(subject: Subject, room: DraftRoom, count: int, seed: int = 0) -> torch.Tensor:

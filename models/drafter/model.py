@@ -61,7 +61,7 @@ class DFlash(nn.Module):
             positions_PS: absolute token positions; an image token counts as one.
         """
         fused_PSH = self.hidden_norm(self.fc(taps_PSX))
-        turn = self._turn(positions_PS)
+        turn = self.turn(positions_PS)
         made = []
         for layer in self.layers:
             assert isinstance(layer, DraftLayer)
@@ -87,7 +87,7 @@ class DFlash(nn.Module):
         num_rows = embedded_PNBH.shape[2]
         steps_B = torch.arange(num_rows, device=anchors_PN.device)
         positions_PNB = anchors_PN[..., None] + steps_B
-        turn = self._turn(positions_PNB)
+        turn = self.turn(positions_PNB)
         before = context_positions_PS[:, None, None] < anchors_PN[..., None, None]
         x_PNBH = embedded_PNBH * self.config.embedding_scale
         for layer, rule, seen in zip(self.layers, self.config.layers, context, strict=True):
@@ -108,7 +108,8 @@ class DFlash(nn.Module):
         found = candidates(logits_PNKV, self.config, self.config.selector.top_k)
         return self.candidate_selector.walk(hidden_PNKH, found, anchor_ids_PN)
 
-    def _turn(self, positions: Tensor) -> Turn:
+    def turn(self, positions: Tensor) -> Turn:
+        """cos and sin of rotary positions."""
         # A captured pass must not copy them from the host.
         self._frequencies = self._frequencies.to(positions.device)
         return Turn.at(positions, self._frequencies)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ocria.errors import ExitCode, WeightsError
 from ocria.models.drafter import DFlash, DrafterConfig, load_drafter
+from ocria.models.drafter.fused import FusedDraft
 from ocria.models.drafter.loading import find_drafter
 from ocria.models.drafter.selector import candidates
 
@@ -161,6 +162,29 @@ def test_hidden_rows_follow_the_formulas(content: dict[str, Any]) -> None:
     context = model.context(taps[None], positions)
     got = model(block[None, None], torch.tensor([[7]]), context, positions)[0, 0]
     torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("content", [FIRST, SECOND, SLIDING], ids=["first", "second", "sliding"])
+def test_fused_kernels_follow_the_modules(content: dict[str, Any]) -> None:
+    """By their references, which round weights to bfloat16: so are the modules' here."""
+    model = filled(content, {k: w.bfloat16() for k, w in random_weights(content).items()}).float()
+    fused = FusedDraft(model)
+    generator = torch.Generator().manual_seed(8)
+    taps, block = (
+        torch.randn(*shape, generator=generator) for shape in ((9, 2 * HIDDEN), (6, HIDDEN))
+    )
+    kept = torch.zeros(2, 2, KV_HEADS, 12, HEAD)
+    for first, last in ((0, 4), (4, 9)):
+        fused.write(taps[first:last], kept, torch.arange(first, last))
+    # Rows behind the context's length must not be seen.
+    found = fused.hidden(block, kept, torch.tensor([4, 3, 5]))
+    positions = torch.arange(9)[None]
+    context = model.context(taps[None], positions)
+    for place, part in enumerate(context):
+        torch.testing.assert_close(kept[0, place, :, :9], part.keys_PJSD[0])
+        torch.testing.assert_close(kept[1, place, :, :9], part.values_PJSD[0])
+    expected = model(block[None, None], torch.tensor([[7]]), context, positions)[0, 0]
+    torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_blocks_and_sequences_do_not_see_each_other() -> None:

@@ -18,6 +18,7 @@ from torch import Tensor
 from ocria.engine import graphs
 from ocria.models.base import KEY_BLOCK, ROW_TILE
 from ocria.models.drafter import DFlash, DraftHost
+from ocria.models.drafter.fused import FusedDraft, can_fuse_draft
 from ocria.models.drafter.layers import LayerContext
 
 _FIRST_CAPACITY = 2048
@@ -28,16 +29,22 @@ class DraftRoom:
 
     Args:
         model: loaded for this target, shared between rooms.
+        fused: the same by fused kernels; None to run the modules.
         host: the target.
         forbidden_ids: tokens that are never proposed.
         block_size: rows of a block.
     """
 
     def __init__(
-        self, model: DFlash, host: DraftHost, forbidden_ids: Collection[int], block_size: int
+        self,
+        model: DFlash,
+        fused: FusedDraft | None,
+        host: DraftHost,
+        forbidden_ids: Collection[int],
+        block_size: int,
     ) -> None:
         config, device = model.config, host.device
-        self._model, self._host = model, host
+        self._model, self._fused, self._host = model, fused, host
         self._forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=device)
         self._masks = torch.full((block_size - 1,), config.mask_token_id, device=device)
         width = len(config.target_layer_ids) * config.hidden_size
@@ -101,20 +108,26 @@ class DraftRoom:
         start, count, last_1 = self._numbers[0], self._numbers[1], self._numbers[2:]
         # Rows behind those that wait are written too, and written again before they are seen.
         self._write(self._waiting_RX, start + self._steps_R)
-        seen_2E1JSD = self._kept_2EJSD[:, :, None, :, :reach]
-        context = [LayerContext(*pair) for pair in seen_2E1JSD.unbind(1)]
-        hidden_KH = self._model(
-            self._host.embed(torch.cat([last_1, self._masks]))[None, None],
-            (start + count).view(1, 1),
-            context,
-            self._positions_S[None, :reach],
-        )[0, 0, 1:]
+        embedded_BH = self._host.embed(torch.cat([last_1, self._masks]))
+        if self._fused is not None:
+            hidden_KH = self._fused.hidden(embedded_BH, self._kept_2EJSD, self._numbers)[1:]
+        else:
+            seen_2E1JSD = self._kept_2EJSD[:, :, None, :, :reach]
+            hidden_KH = self._model(
+                embedded_BH[None, None],
+                (start + count).view(1, 1),
+                [LayerContext(*pair) for pair in seen_2E1JSD.unbind(1)],
+                self._positions_S[None, :reach],
+            )[0, 0, 1:]
         logits_KV = self._host.head(hidden_KH).index_fill(-1, self._forbidden, -torch.inf)
         chosen = self._model.choose(hidden_KH[None, None], logits_KV[None, None], last_1[None])
         return chosen[0, 0]
 
     def _write(self, rows_RX: Tensor, positions_R: Tensor) -> None:
         """Makes keys and values of rows and puts them in their places."""
+        if self._fused is not None:
+            self._fused.write(rows_RX, self._kept_2EJSD, positions_R)
+            return
         made = self._model.context(rows_RX[None], positions_R[None])
         both = (torch.cat([part[kind] for part in made]) for kind in (0, 1))
         self._kept_2EJSD.index_copy_(3, positions_R, torch.stack(list(both)))
@@ -157,7 +170,9 @@ class DraftRooms:
     ) -> None:
         size = block_size or model.config.block_size
         assert size >= 2, "a block holds the last token and at least one proposal"
-        self._make = lambda: DraftRoom(model, host, forbidden_ids, size)
+        is_fused = can_fuse_draft(model.config, host.device, host.dtype)
+        fused = FusedDraft(model) if is_fused else None
+        self._make = lambda: DraftRoom(model, fused, host, forbidden_ids, size)
         self._free: list[DraftRoom] = []
 
     def take(self) -> DraftRoom:
