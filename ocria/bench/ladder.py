@@ -59,7 +59,8 @@ def page_drafters(
         dflash: makes DFlash drafters; None without weights for one.
         side_by_side: all pages begin before the first ends, so none learns from another.
     """
-    markup, costs = markup_ids(loaded.tokenizer), draft_costs(loaded.target.device)
+    markup = markup_ids(loaded.tokenizer)
+    costs = draft_costs(loaded.target.device, side_by_side=side_by_side)
 
     def make(pages: Sequence[BenchPage]) -> Iterator[Drafter | None]:
         drafting, document = None, -1

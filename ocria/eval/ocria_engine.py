@@ -134,5 +134,5 @@ def _most_pages(options: EvalOptions) -> int:
         return 1
     if options.side_by_side is not None:
         return options.side_by_side
-    # On CUDA a page's last digits depend on its company (docs/log.md), so that is asked for.
+    # On CUDA seconds of a page that was read in company are no page's own, so that is asked for.
     return PAGES_ON_CPU if resolve_device(options.device).type == "cpu" else 1

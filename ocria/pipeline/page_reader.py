@@ -114,7 +114,7 @@ class PageReader:
             self._asked,
             self.model.tokenizer,
             self._rules.markup,
-            draft_costs(self.model.target.device),
+            draft_costs(self.model.target.device, side_by_side=self._engine.num_slots > 1),
             self._dflash,
             self._mtp,
         )
