@@ -11,7 +11,15 @@ from pathlib import Path
 
 from ocria.kernels.specimen import Specimen
 
-FOLDERS = ("small_gemm", "gated_delta", "gated_norm", "block_attention", "draft_block", "head")
+FOLDERS = (
+    "small_gemm",
+    "gated_delta",
+    "gated_norm",
+    "block_attention",
+    "draft_block",
+    "draft_choice",
+    "head",
+)
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 # At run time Triton sees by itself that pointers and strides are multiples of 16.
 _ALIGNED = [["tt.divisibility", 16]]

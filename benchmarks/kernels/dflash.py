@@ -131,20 +131,20 @@ def _calls(subject: Subject, drafter: LoadedDrafter, figures: Figures) -> None:
 
 def _parts(subject: Subject, drafter: LoadedDrafter, figures: Figures) -> None:
     """What of a recorded call goes where."""
-    fused, model, target = FusedDraft(drafter.model), drafter.model, subject.target
+    fused, target = FusedDraft(drafter.model), subject.target
     room = _WAYS[-1].rooms(subject, drafter).take()
     length = subject.size.position
     numbers = torch.tensor([length, 3, 20], device=subject.device)
-    block = subject.random(model.config.block_size, target.hidden_size)
+    block = subject.random(drafter.model.config.block_size, target.hidden_size)
     rows, kept = room._waiting_RX, room._kept_2EJSD
     hidden = fused.hidden(block, kept, numbers)[1:]
     logits = target.head(hidden).float()
-    forbidden, anchor = room._forbidden, numbers[2:][None]
+    forbidden, anchor = room._forbidden_V, numbers[2:]
     parts: dict[str, Callable[[], object]] = {
         "context": lambda: fused.write(rows, kept, numbers[0] + room._steps_R),
         "layers": lambda: fused.hidden(block, kept, numbers),
-        "head": lambda: target.head(hidden).index_fill(-1, forbidden, -torch.inf),
-        "choice": lambda: model.choose(hidden[None, None], logits[None, None], anchor),
+        "head": lambda: target.head(hidden),
+        "choice": lambda: fused.choose(hidden, logits, forbidden, anchor),
     }
     spent = {name: launched_us(subject, [call]) for name, call in parts.items()}
     figures.say("parts", ", ".join(f"{name} {us:.0f} us" for name, us in spent.items()))

@@ -20,6 +20,7 @@ from ocria.kernels.draft_block import (
     mixed_rows,
     write_context,
 )
+from ocria.kernels.draft_choice import Codebooks, best_candidates, best_path
 from ocria.kernels.small_gemm import Norm, PackedWeight, WeightCodes, pack, small_gemm
 from ocria.models.base import WINDOW
 from ocria.models.drafter.config import DrafterConfig
@@ -62,7 +63,7 @@ def can_fuse_draft(config: DrafterConfig, device: torch.device, dtype: torch.dty
 
 
 class FusedDraft:
-    """Runs a drafter's context and layers.
+    """Runs a drafter's context, layers and choice.
 
     Args:
         model: whose weights are taken, not packed for a CPU.
@@ -79,6 +80,17 @@ class FusedDraft:
         self._context_kv = _packed(*(p for a in attentions for p in (a.k_proj, a.v_proj)))
         self._gains_ED = torch.stack([a.k_norm.weight.float() for a in attentions])
         turn = model.turn(torch.arange(_MOST_POSITIONS, device=self._gains_ED.device))
+        self._gate: PackedWeight | None = None
+        self._books: Codebooks | None = None
+        if config.selector is not None:
+            selector, self._num_candidates = model.candidate_selector, config.selector.top_k
+            self._gate = _packed(selector.hidden_projection)
+            self._books = Codebooks(
+                selector.predecessor_codebook.detach(),
+                selector.successor_codebook.detach(),
+                config.output_multiplier,
+                config.softcap or 0.0,
+            )
         self._layers = [_layer(layer, config, place, turn) for place, layer in enumerate(layers)]
 
     def write(self, rows_RX: Tensor, kept_2EJSD: Tensor, positions_R: Tensor) -> None:
@@ -100,6 +112,23 @@ class FusedDraft:
             x_BH = _run(layer, x_BH, kept_2EJSD[:, place], numbers)
         normed_BH: Tensor = self._norm(x_BH)
         return normed_BH
+
+    def choose(
+        self, hidden_KH: Tensor, logits_KV: Tensor, forbidden_V: Tensor, anchor_1: Tensor
+    ) -> Tensor:
+        """Token ids [K] to propose; see `DFlash.choose`.
+
+        Args:
+            hidden_KH: rows of `hidden` without the first.
+            logits_KV: float32, the target's head of them.
+            forbidden_V: uint8, ones for ids that are never proposed.
+            anchor_1: the last token.
+        """
+        if self._gate is None or self._books is None:
+            return best_candidates(logits_KV, forbidden_V, 1)[0][:, 0]
+        ids_KC, scores_KC = best_candidates(logits_KV, forbidden_V, self._num_candidates)
+        gate_KR = small_gemm(hidden_KH, self._gate, out_dtype=torch.float32)
+        return best_path(ids_KC, scores_KC, gate_KR, self._books, anchor_1)
 
 
 def _run(layer: _Layer, x_BH: Tensor, kept_2JSD: Tensor, numbers: Tensor) -> Tensor:

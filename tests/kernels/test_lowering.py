@@ -26,7 +26,7 @@ def lowered(arch: str, folder: Path, *only: str) -> dict[str, str]:
 
 
 def assert_tensor_cores(found: dict[str, str], arch: str) -> None:
-    without_dot = ("rotary", "join", "gated_norm", "draft_mix", "draft_write")
+    without_dot = ("rotary", "join", "gated_norm", "draft_mix", "draft_write", "choice")
     for name, ptx in found.items():
         assert f".target {arch}" in ptx
         if not any(part in name for part in without_dot):
@@ -45,6 +45,6 @@ def test_products_use_tensor_cores_on_hopper(tmp_path: Path) -> None:
 def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:
     found = lowered(arch, tmp_path)
     assert {name.split("_")[0] for name in found} == {
-        "small", "delta", "gated", "attention", "draft", "head"
+        "small", "delta", "gated", "attention", "draft", "choice", "head"
     }  # fmt: skip
     assert_tensor_cores(found, arch)

@@ -185,6 +185,11 @@ def test_fused_kernels_follow_the_modules(content: dict[str, Any]) -> None:
         torch.testing.assert_close(kept[1, place, :, :9], part.values_PJSD[0])
     expected = model(block[None, None], torch.tensor([[7]]), context, positions)[0, 0]
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+    logits = 3 * torch.randn(5, VOCABULARY, generator=generator)
+    forbidden = torch.zeros(VOCABULARY, dtype=torch.uint8)
+    chosen = fused.choose(expected[1:], logits, forbidden, torch.tensor([7]))
+    wanted = model.choose(expected[None, None, 1:], logits[None, None], torch.tensor([[7]]))
+    assert chosen.tolist() == wanted[0, 0].tolist()
 
 
 def test_blocks_and_sequences_do_not_see_each_other() -> None:

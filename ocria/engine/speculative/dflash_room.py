@@ -45,7 +45,9 @@ class DraftRoom:
     ) -> None:
         config, device = model.config, host.device
         self._model, self._fused, self._host = model, fused, host
-        self._forbidden = torch.tensor(sorted(forbidden_ids), dtype=torch.long, device=device)
+        forbidden_V = torch.zeros(host.vocab_size, dtype=torch.uint8)
+        forbidden_V[sorted(forbidden_ids)] = 1
+        self._forbidden_V = forbidden_V.to(device)
         self._masks = torch.full((block_size - 1,), config.mask_token_id, device=device)
         width = len(config.target_layer_ids) * config.hidden_size
         self._waiting_RX = torch.zeros(ROW_TILE, width, dtype=host.dtype, device=device)
@@ -111,15 +113,16 @@ class DraftRoom:
         embedded_BH = self._host.embed(torch.cat([last_1, self._masks]))
         if self._fused is not None:
             hidden_KH = self._fused.hidden(embedded_BH, self._kept_2EJSD, self._numbers)[1:]
-        else:
-            seen_2E1JSD = self._kept_2EJSD[:, :, None, :, :reach]
-            hidden_KH = self._model(
-                embedded_BH[None, None],
-                (start + count).view(1, 1),
-                [LayerContext(*pair) for pair in seen_2E1JSD.unbind(1)],
-                self._positions_S[None, :reach],
-            )[0, 0, 1:]
-        logits_KV = self._host.head(hidden_KH).index_fill(-1, self._forbidden, -torch.inf)
+            logits_KV = self._host.head(hidden_KH)
+            return self._fused.choose(hidden_KH, logits_KV, self._forbidden_V, last_1)
+        seen_2E1JSD = self._kept_2EJSD[:, :, None, :, :reach]
+        hidden_KH = self._model(
+            embedded_BH[None, None],
+            (start + count).view(1, 1),
+            [LayerContext(*pair) for pair in seen_2E1JSD.unbind(1)],
+            self._positions_S[None, :reach],
+        )[0, 0, 1:]
+        logits_KV = self._host.head(hidden_KH).masked_fill(self._forbidden_V.bool(), -torch.inf)
         chosen = self._model.choose(hidden_KH[None, None], logits_KV[None, None], last_1[None])
         return chosen[0, 0]
 
