@@ -108,33 +108,43 @@ def _kernels(device: str) -> str:
     return ", ".join(chosen)
 
 
-def _drafter(model: str, device: str) -> str:
+def _drafter(model: str, device_name: str) -> str:
     from ocria.models.drafter import DrafterConfig, find_drafter
     from ocria.models.qwen3_5.config import read_config
     from ocria.models.registry import find_checkpoint
+    from ocria.pipeline.draft_costs import draft_costs
     from ocria.pipeline.mtp import brings_mtp
 
-    chosen = "auto, step by step: text-layer, ngram"
-    checkpoint = find_checkpoint(model, may_fetch=False)
-    if not _is_drafted(device, checkpoint):
+    checkpoint, device = find_checkpoint(model, may_fetch=False), _usable(device_name)
+    if not _keeps_rows_apart(device, checkpoint):
         return "auto: none, since the fused kernels do not take this model"
+    chosen = "auto, step by step: text-layer, ngram"
     folder = find_drafter(checkpoint)
     if folder is None:
-        return f"{chosen}, mtp" if brings_mtp(checkpoint) else f"{chosen}; no dflash weights"
+        has_mtp = draft_costs(device).may_pay("mtp") and brings_mtp(checkpoint)
+        return f"{chosen}, mtp" if has_mtp else f"{chosen}; no dflash weights"
     config = DrafterConfig.from_mapping(read_config(folder))
     return f"{chosen}, dflash {config.generation} with blocks of {config.block_size}"
 
 
-def _is_drafted(name: str, checkpoint: Path) -> bool:
-    """Whether `auto` drafts on this device; a device that cannot be used is said elsewhere."""
-    from ocria.models.device import dtype_of, resolve_device
+def _usable(name: str) -> "torch.device":
+    """The device, or a CPU for one that cannot be used, which is said elsewhere."""
+    import torch
+
+    from ocria.models.device import resolve_device
+
+    try:
+        return resolve_device(name)
+    except OcriaError:
+        return torch.device("cpu")
+
+
+def _keeps_rows_apart(device: "torch.device", checkpoint: Path) -> bool:
+    """Whether `auto` drafts on this device."""
+    from ocria.models.device import dtype_of
     from ocria.models.qwen3_5.config import Qwen35Config
     from ocria.models.qwen3_5.fused import can_fuse
 
-    try:
-        device = resolve_device(name)
-    except OcriaError:
-        return True
     if device.type == "cpu":
         return True
     return can_fuse(Qwen35Config.from_folder(checkpoint).text, device, dtype_of(device))

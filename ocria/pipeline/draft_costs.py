@@ -20,6 +20,10 @@ class DraftCosts:
     of_pass: PassCost
     of_call: Mapping[str, float]
 
+    def may_pay(self, name: str) -> bool:
+        """Whether `auto` should have this source at all: what it is handed costs time, too."""
+        return self.of_call[name] < 1.0
+
 
 CPU = DraftCosts(
     of_pass=PassCost(points=((1, 1.0), (16, 1.26), (17, 2.0), (32, 2.3))),

@@ -87,12 +87,13 @@ class PageReader:
             max_tokens=options.max_tokens,
             stats=options.stats,
         )
+        self._costs = draft_costs(model.target.device, side_by_side=self._engine.num_slots > 1)
         self.size_rule: SizeRule = preprocessor.size_rule
         if self._rules.reads_regions:
             self.size_rule = replace(self.size_rule, max_pixels=2 * self.size_rule.max_pixels)
-        wants_dflash = self._asked in ("auto", "dflash")
+        wants_dflash = self._wants("dflash")
         self._dflash = dflash_maker(model, options.drafter_model) if wants_dflash else None
-        wants_mtp = self._asked == "mtp" or (self._asked == "auto" and self._dflash is None)
+        wants_mtp = self._dflash is None and self._wants("mtp")
         self._mtp = mtp_maker(model, needed=self._asked == "mtp") if wants_mtp else None
         self._jobs: dict[int, tuple[int, PageJob]] = {}
         self._done: list[tuple[int, Page]] = []
@@ -114,7 +115,7 @@ class PageReader:
             self._asked,
             self.model.tokenizer,
             self._rules.markup,
-            draft_costs(self.model.target.device, side_by_side=self._engine.num_slots > 1),
+            self._costs,
             self._dflash,
             self._mtp,
         )
@@ -125,6 +126,10 @@ class PageReader:
         if self._options.drafter == "auto" and not keeps_rows_apart(self.model.target):
             return "none"
         return self._options.drafter
+
+    def _wants(self, name: DrafterName) -> bool:
+        """Whether a drafter with weights of its own is loaded, if there are any."""
+        return self._asked == name or (self._asked == "auto" and self._costs.may_pay(name))
 
     @property
     def generator(self) -> Generator:
