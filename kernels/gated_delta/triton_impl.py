@@ -20,8 +20,12 @@ from ocria.kernels.specimen import Specimen
 from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
+from . import triton_append, triton_blocks
+from .triton_parts import halves, inverse, memory_at
 from .window import DeltaWeights
 
+SPLIT = True
+"""Windows and folds by the launches of triton_append.py and triton_blocks.py, else by one each."""
 BLOCK_W = 32
 _WARPS = 8
 _WINDOW, _PREFILL, _FOLD = 0, 1, 2
@@ -35,19 +39,6 @@ _DECAY = tl.constexpr(table_columns.DECAY)
 _BETA = tl.constexpr(table_columns.BETA)
 _CHECKPOINT = tl.constexpr(table_columns.CHECKPOINT)
 _RING = tl.constexpr(RING)
-
-
-@triton.jit
-def _memory(cell, TYPE: tl.constexpr):
-    """A tensor by the address that a cell of the table holds; torch aligns far wider than this."""
-    return tl.multiple_of(tl.load(cell).to(tl.pointer_type(TYPE)), 16)
-
-
-@triton.jit
-def _halves(x):
-    """First and second half of the rows of a matrix."""
-    folded = tl.reshape(x, (2, x.shape[0] // 2, x.shape[1]))
-    return tl.split(tl.permute(folded, (1, 2, 0)))
 
 
 @triton.jit
@@ -117,25 +108,6 @@ def _times(a, b, WIDE: tl.constexpr):
     return tl.trans(tl.dot(tl.trans(high), turned, total))
 
 
-@triton.jit
-def _inverse(A_CC, C: tl.constexpr):
-    """(I + A)^-1 of a strictly lower triangular A: inverses of diagonal blocks, joined in pairs.
-
-    This is substitution by blocks: it stays exact when keys are nearly alike, where a power series
-    overflows. A row depends on the rows of A up to its own; all else is multiplied by exact zeros.
-    """
-    row, column = tl.arange(0, C)[:, None], tl.arange(0, C)[None, :]
-    X_CC = tl.where(row == column, 1.0, 0.0)
-    X_CC = X_CC - tl.where(row // 2 == column // 2, A_CC, 0.0)
-    for level in tl.static_range(1, 5):
-        joins = (row // (2 << level) == column // (2 << level)) & (
-            row // (1 << level) != column // (1 << level)
-        )
-        below = tl.dot(tl.where(joins, A_CC, 0.0), X_CC, input_precision="tf32x3")
-        X_CC = X_CC - tl.dot(X_CC, below, input_precision="tf32x3")
-    return X_CC
-
-
 # One compilation for every layer and number of sequences.
 @triton.jit(do_not_specialize=["layer", "num_sequences"])
 def delta_kernel(
@@ -161,11 +133,11 @@ def delta_kernel(
     else:
         end = start + tl.load(line + _NUM_ROWS).to(tl.int32)
         first, last = start // C, (end + C - 1) // C
-    ring_in = _memory(line + _CONV_IN, tl.bfloat16) + layer * stride_ring
-    ring_out = _memory(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring
-    ring_g = _memory(line + _DECAY, tl.float32) + layer * stride_gate
-    ring_beta = _memory(line + _BETA, tl.float32) + layer * stride_gate
-    states = _memory(line + _CHECKPOINT, tl.float32) + layer * stride_state
+    ring_in = memory_at(line + _CONV_IN, tl.bfloat16) + layer * stride_ring
+    ring_out = memory_at(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring
+    ring_g = memory_at(line + _DECAY, tl.float32) + layer * stride_gate
+    ring_beta = memory_at(line + _BETA, tl.float32) + layer * stride_gate
+    states = memory_at(line + _CHECKPOINT, tl.float32) + layer * stride_state
 
     GROUP: tl.constexpr = NUM_VALUE_HEADS // NUM_KEY_HEADS
     key_head = head // GROUP
@@ -229,20 +201,20 @@ def delta_kernel(
                     is_old, tl.load(ring_beta + gate_at, mask=is_old, other=0.0), beta_C
                 )
 
-        k_CK, _ = _halves(kq)
+        k_CK, _ = halves(kq)
         wide = kq.to(tl.float32)
         norms = tl.rsqrt(tl.sum(wide * wide, axis=1) + 1e-6)
         k_norm, _ = tl.split(tl.trans(tl.reshape(norms, (2, C))))
         G_C = tl.cumsum(g_C, axis=0)
         decay_CC = tl.where(lower, tl.exp(tl.where(lower, G_C[:, None] - G_C[None, :], 0.0)), 0.0)
         # bfloat16 inputs: every product is exact, and lengths are divided out afterwards.
-        kk_CC, qk_CC = _halves(tl.dot(kq, tl.trans(k_CK)) * norms[:, None])
-        kS_CW, qS_CW = _halves(_times(kq, S_KW, WIDE) * norms[:, None])
+        kk_CC, qk_CC = halves(tl.dot(kq, tl.trans(k_CK)) * norms[:, None])
+        kS_CW, qS_CW = halves(_times(kq, S_KW, WIDE) * norms[:, None])
         strict = row[:, None] > row[None, :]
         A_CC = tl.where(strict, kk_CC * k_norm[None, :] * decay_CC * beta_C[:, None], 0.0)
         from_start = tl.exp(G_C)
         R_CW = beta_C[:, None] * (v_CW.to(tl.float32) - from_start[:, None] * kS_CW)
-        D_CW = tl.dot(_inverse(A_CC, C), R_CW, input_precision="tf32x3")
+        D_CW = tl.dot(inverse(A_CC, C), R_CW, input_precision="tf32x3")
         if MODE != 2:
             inside_CC = qk_CC * k_norm[None, :] * decay_CC
             inside_CW = tl.dot(inside_CC, D_CW, input_precision="tf32x3")
@@ -275,7 +247,7 @@ def append_kernel(
     line = table + tl.program_id(0) * COLUMNS
     start = tl.load(line + _START).to(tl.int32)
     end = start + tl.load(line + _NUM_ROWS).to(tl.int32)
-    ring_in = _memory(line + _CONV_IN, tl.bfloat16) + layer * stride_ring
+    ring_in = memory_at(line + _CONV_IN, tl.bfloat16) + layer * stride_ring
     fresh = qkvz + (tl.load(line + _FIRST_ROW) - start) * stride_qkvz
     pos = end - _RING + tl.arange(0, _RING)
     channel = tl.program_id(1) * BLOCK_X + tl.arange(0, BLOCK_X)
@@ -299,6 +271,10 @@ def delta_pass(
     out_MV = torch.empty(num_rows, columns, dtype=qkvz_MZ.dtype, device=qkvz_MZ.device)
     assert weights.taps_XT.stride(0) == 1, "a tap's weights lie in one piece"
     assert qkvz_MZ.stride(1) == 1 and ba_MR.is_contiguous(), "rows lie in one piece"
+    if not prefill and SPLIT:
+        triton_append.append_rows(table, layer, qkvz_MZ, ba_MR, weights)
+        triton_blocks.delta_window(table, layer, weights, out_MV)
+        return out_MV
     _launch(table, layer, qkvz_MZ, ba_MR, weights, out_MV, _PREFILL if prefill else _WINDOW)
     if prefill:
         memory = table.memory[0]
@@ -311,6 +287,8 @@ def delta_pass(
 
 def delta_fold(table: SequenceTable, weights: DeltaWeights) -> None:
     """See `window.delta_fold`."""
+    if SPLIT:
+        return triton_blocks.delta_fold(table, weights)
     nothing = table.rows_BF
     _launch(table, 0, nothing, nothing, weights, nothing, _FOLD)
 
@@ -370,4 +348,4 @@ def specimens() -> list[Specimen]:
                 options=_EXACT,
             )
         )
-    return found
+    return found + triton_append.specimens() + triton_blocks.specimens()

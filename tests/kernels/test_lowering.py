@@ -26,7 +26,7 @@ def lowered(arch: str, folder: Path, *only: str) -> dict[str, str]:
 
 
 def assert_tensor_cores(found: dict[str, str], arch: str) -> None:
-    without_dot = ("rotary", "join", "gated_norm", "draft_mix", "draft_write", "choice")
+    without_dot = ("rotary", "join", "gated_norm", "draft_mix", "draft_write", "choice", "append")
     for name, ptx in found.items():
         assert f".target {arch}" in ptx
         if not any(part in name for part in without_dot):

@@ -1,0 +1,155 @@
+# mypy: disallow-untyped-defs=false
+"""A window's rows through the convolution and the gates into the ring, one launch.
+
+Shape legend: see window.py.
+"""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ocria.kernels import sequence_table as table_columns
+from ocria.kernels.sequence_table import NUM_COLUMNS, RING, SequenceTable
+from ocria.kernels.specimen import Specimen
+from ocria.kernels.triton_mode import is_interpreted
+from ocria.kernels.triton_numbers import rounded
+
+from .triton_parts import memory_at
+from .window import DeltaWeights
+
+_ROWS = 8
+_CHANNELS = 128
+_WARPS = 4
+_EXACT = {"enable_fp_fusion": False}
+_FIRST_ROW = tl.constexpr(table_columns.FIRST_ROW)
+_NUM_ROWS = tl.constexpr(table_columns.NUM_ROWS)
+_START = tl.constexpr(table_columns.START)
+_CONV_IN = tl.constexpr(table_columns.CONV_IN)
+_CONV_OUT = tl.constexpr(table_columns.CONV_OUT)
+_DECAY = tl.constexpr(table_columns.DECAY)
+_BETA = tl.constexpr(table_columns.BETA)
+_RING = tl.constexpr(RING)
+
+
+@triton.jit
+def _append_channels(
+    fresh, taps, ring_in, ring_out, channel, row, start, num_rows, stride,
+    NUM_CHANNELS: tl.constexpr, NUM_TAPS: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Rows [rows, 1] of some channels [1, channels] through the convolution and SiLU."""
+    exists = channel < NUM_CHANNELS
+    inside = (row < num_rows) & exists
+    raw = tl.load(fresh + row * stride + channel, mask=inside, other=0.0)
+    total = tl.zeros((row.shape[0], channel.shape[1]), tl.float32)
+    for tap in tl.static_range(NUM_TAPS):
+        before = row - (NUM_TAPS - 1 - tap)
+        in_pass = tl.load(fresh + before * stride + channel, mask=inside & (before >= 0), other=0.0)
+        in_ring = tl.load(
+            ring_in + ((start + before + _RING) % _RING) * NUM_CHANNELS + channel,
+            mask=inside & (before < 0) & (start + before >= 0), other=0.0,
+        )  # fmt: skip
+        weight = tl.load(taps + tap * NUM_CHANNELS + channel, mask=exists, other=0.0)
+        # One of the two is an exact zero.
+        total += (in_pass.to(tl.float32) + in_ring.to(tl.float32)) * weight.to(tl.float32)
+    conv = rounded(total / (1.0 + tl.exp(-total)), WIDE)
+    slot = ((start + row) % _RING) * NUM_CHANNELS + channel
+    tl.store(ring_in + slot, raw, mask=inside)
+    tl.store(ring_out + slot, conv.to(ring_out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _append_gates(
+    gates, A_log, dt_bias, ring_g, ring_beta, head, row, start, num_rows,
+    NUM_VALUE_HEADS: tl.constexpr,
+):  # fmt: skip
+    """Log decay and beta of rows [rows, 1] and heads [1, heads]."""
+    exists = head < NUM_VALUE_HEADS
+    inside = (row < num_rows) & exists
+    rate = tl.exp(tl.load(A_log + head, mask=exists, other=0.0))
+    bias = tl.load(dt_bias + head, mask=exists, other=0.0)
+    given = gates + row * (2 * NUM_VALUE_HEADS) + head
+    b = tl.load(given, mask=inside, other=0.0).to(tl.float32)
+    a = tl.load(given + NUM_VALUE_HEADS, mask=inside, other=0.0).to(tl.float32) + bias
+    # softplus without overflow
+    soft = tl.maximum(a, 0.0) + tl.log(1.0 + tl.exp(-tl.abs(a)))
+    slot = ((start + row) % _RING) * NUM_VALUE_HEADS + head
+    tl.store(ring_g + slot, -rate * soft, mask=inside)
+    tl.store(ring_beta + slot, 1.0 / (1.0 + tl.exp(-b)), mask=inside)
+
+
+@triton.jit(do_not_specialize=["layer"])
+def append_rows_kernel(
+    table, qkvz, ba, taps, A_log, dt_bias, layer, stride_qkvz, stride_ring, stride_gate,
+    NUM_CHANNELS: tl.constexpr, NUM_VALUE_HEADS: tl.constexpr, BLOCK_R: tl.constexpr,
+    NUM_TAPS: tl.constexpr, ROWS: tl.constexpr, BLOCK_X: tl.constexpr, COLUMNS: tl.constexpr,
+    WIDE: tl.constexpr,
+):  # fmt: skip
+    """Grid: sequences, tiles of rows, tiles of channels and one more program for the gates."""
+    line = table + tl.program_id(0) * COLUMNS
+    start = tl.load(line + _START).to(tl.int32)
+    num_rows = tl.load(line + _NUM_ROWS).to(tl.int32)
+    first_row = tl.load(line + _FIRST_ROW)
+    row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)[:, None]
+    part = tl.program_id(2)
+    if part < (NUM_CHANNELS + BLOCK_X - 1) // BLOCK_X:
+        _append_channels(
+            qkvz + first_row * stride_qkvz,
+            taps,
+            memory_at(line + _CONV_IN, tl.bfloat16) + layer * stride_ring,
+            memory_at(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring,
+            part * BLOCK_X + tl.arange(0, BLOCK_X)[None, :],
+            row, start, num_rows, stride_qkvz, NUM_CHANNELS, NUM_TAPS, WIDE,
+        )  # fmt: skip
+    else:
+        _append_gates(
+            ba + first_row * (2 * NUM_VALUE_HEADS),
+            A_log,
+            dt_bias,
+            memory_at(line + _DECAY, tl.float32) + layer * stride_gate,
+            memory_at(line + _BETA, tl.float32) + layer * stride_gate,
+            tl.arange(0, BLOCK_R)[None, :],
+            row, start, num_rows, NUM_VALUE_HEADS,
+        )  # fmt: skip
+
+
+def append_rows(
+    table: SequenceTable, layer: int, qkvz_MZ: Tensor, ba_MR: Tensor, weights: DeltaWeights
+) -> None:
+    """Puts a window's convolution inputs and outputs, decays and betas into the ring.
+
+    A window has at most 32 rows: a ring of 64 keeps the three before it.
+    """
+    memory, heads = table.memory[0], weights.num_value_heads
+    tiles = triton.cdiv(weights.channels, _CHANNELS) + 1
+    append_rows_kernel[(table.num_sequences, triton.cdiv(table.max_rows, _ROWS), tiles)](
+        table.rows_BF, qkvz_MZ, ba_MR, weights.taps_XT, weights.A_log_R, weights.dt_bias_R,
+        layer, qkvz_MZ.stride(0), memory.conv_in_LEX.stride(0), memory.decay_LER.stride(0),
+        NUM_CHANNELS=weights.channels, NUM_VALUE_HEADS=heads,
+        BLOCK_R=triton.next_power_of_2(heads), NUM_TAPS=weights.taps_XT.shape[1],
+        ROWS=_ROWS, BLOCK_X=_CHANNELS, COLUMNS=NUM_COLUMNS, WIDE=is_interpreted(),
+        num_warps=_WARPS, num_stages=1, **_EXACT,
+    )  # fmt: skip
+
+
+def specimens() -> list[Specimen]:
+    """The shipped model's rows."""
+    types = {
+        "table": "*i64", "qkvz": "*bf16", "ba": "*fp32", "taps": "*bf16", "A_log": "*fp32",
+        "dt_bias": "*fp32", "layer": "i32", "stride_qkvz": "i32", "stride_ring": "i32",
+        "stride_gate": "i32",
+    }  # fmt: skip
+    constants = {
+        "NUM_CHANNELS": 12 * 128, "NUM_VALUE_HEADS": 4, "BLOCK_R": 4, "NUM_TAPS": 4,
+        "ROWS": _ROWS, "BLOCK_X": _CHANNELS, "COLUMNS": NUM_COLUMNS, "WIDE": False,
+    }  # fmt: skip
+    return [
+        Specimen(
+            name="delta_append_4x128",
+            kernel=append_rows_kernel,
+            types=types,
+            constants=constants,
+            num_warps=_WARPS,
+            num_stages=1,
+            options=_EXACT,
+        )
+    ]
