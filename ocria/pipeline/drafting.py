@@ -65,7 +65,11 @@ class Drafting:
         text = None if layer is None or not layer.lines else self._text_drafter(layer)
         ngram = NgramDrafter(self._past)
         if self._asked == "auto":
-            learned = {name: make() for name, make in self._learned.items() if make}
+            learned = {
+                name: make()
+                for name, make in self._learned.items()
+                if make and self._costs.may_pay(name)
+            }
             sources = {"text-layer": text, "ngram": ngram, **learned}
             return AutoDrafter(
                 [self._source(name, drafter) for name, drafter in sources.items() if drafter],
