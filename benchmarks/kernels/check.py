@@ -45,7 +45,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
-    parser.add_argument("--seconds", type=float, default=110.0, help="for everything")
+    parser.add_argument("--seconds", type=float, default=160.0, help="for everything")
     parser.add_argument("--until", type=float, default=0.0, help=argparse.SUPPRESS)
     parser.add_argument("--warm", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
