@@ -6,12 +6,10 @@ from torch import Tensor, nn
 from ocria.models.layers.rowwise import by_rows
 
 
-def rms_normalise(x: Tensor, eps: float) -> Tensor:
-    """x / rms(x) over the last dimension, in at least float32, not cast back."""
+def rms_normalise(x: Tensor, eps: float, gain: Tensor | None = None) -> Tensor:
+    """x / rms(x) * gain over the last dimension, in at least float32, not cast back."""
     wide = x.to(torch.promote_types(x.dtype, torch.float32))
-    # What `mean` does, in half its time for a single row.
-    mean = wide.square().sum(-1, keepdim=True).div_(wide.shape[-1])
-    return wide * torch.rsqrt(mean.add_(eps))
+    return torch.rms_norm(wide, wide.shape[-1:], gain, eps)
 
 
 class ZeroCentredRMSNorm(nn.Module):
@@ -29,7 +27,7 @@ class ZeroCentredRMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         assert self._gain is not None, "prepare the model first"
-        return (rms_normalise(x, self.eps) * self._gain).to(x.dtype)
+        return rms_normalise(x, self.eps, self._gain).to(x.dtype)
 
 
 class GatedRMSNorm(nn.Module):

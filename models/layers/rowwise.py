@@ -1,5 +1,6 @@
 """Elementwise functions that give a row the same bits whatever rows stand beside it."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -20,7 +21,7 @@ def by_rows(function: Callable[[Tensor], Tensor], x: Tensor, num_before: int = 0
         x: rows.
         num_before: rows that a result looks back.
     """
-    num_rows = max(1, _MOST_ELEMENTS // max(1, x[:1].numel()))
+    num_rows = max(1, _MOST_ELEMENTS // max(1, math.prod(x.shape[1:])))
     num_results = x.shape[0] - num_before
     if x.device.type != "cpu" or num_results <= num_rows:
         return function(x)
