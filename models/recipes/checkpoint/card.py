@@ -6,13 +6,14 @@ from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.weights import Manifest
 
 TRAINING = (
-    "Trained from scratch on pages that we rendered ourselves from freely licensed text and fonts; "
+    "Trained on pages that we rendered ourselves from freely licensed text and fonts; "
     "no scanned, photographed or otherwise real document was used. Texts: public domain books, "
     "speeches, statutes and government publications; CC0 technical documents and data; MIT, "
     "Apache-2.0, PSF and MPL-2.0 software documentation and code; CC-BY-4.0 textbooks, "
     "medical questions and tables; CC-BY-SA-3.0 and CC-BY-SA-4.0 textbooks, contracts and "
     "treebanks; GFDL-1.2 mathematics; GPL manuals and data; formulas from an Apache-2.0 "
-    "collection. Fonts, used for rendering only: OFL, Apache-2.0, GPL with font exception, GUST, "
+    "collection; names, addresses and amounts of forms, letters, invoices and receipts made up by "
+    "Faker (MIT). Fonts, used for rendering only: OFL, Apache-2.0, GPL with font exception, GUST, "
     "Bitstream Vera, IPA and AGPL with font exception. The weights contain none of these files. "
     "The weights are offered under Apache-2.0; the licences of the texts and fonts are named so "
     "that everyone can judge them for their own use."
