@@ -156,7 +156,9 @@ class Batches(IterableDataset[Batch]):
             for sample in draw_samples(studio, rng, family, shape):
                 ids = tokenizer.encode(sample.markup, add_special_tokens=False).ids
                 if family == "turned":
-                    pool.append((sample.pixels, opening(ids)))
+                    # A page without text has no first token to ask for.
+                    if ids:
+                        pool.append((sample.pixels, opening(ids)))
                 elif len(ids) < MAX_TOKENS[family]:
                     pool.append((sample.pixels, [*ids, EOS]))
         return pool[:count]
