@@ -90,7 +90,7 @@ def _split_rows(x_2H):
 
 @triton.jit
 def _inverse_of_pair(A_2HH, H: tl.constexpr):
-    """(I + A)^-1 of two strictly lower triangular A side by side; see `inverse`."""
+    """(I + A)^-1 of two strictly lower triangular A side by side; see README.md."""
     row, column = tl.arange(0, H)[None, :, None], tl.arange(0, H)[None, None, :]
     X_2HH = tl.where(row == column, 1.0, 0.0) - tl.where(row // 2 == column // 2, A_2HH, 0.0)
     for level in tl.static_range(1, 4):
