@@ -73,6 +73,10 @@ class StateLayout(NamedTuple):
     conv_kernel: int
 
     @property
+    def num_layers(self) -> int:
+        return self.num_attention_layers + self.num_delta_layers
+
+    @property
     def conv_channels(self) -> int:
         return 2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
 

@@ -51,6 +51,7 @@ class Tokenizer:
         self._special = {index: text for text, index in self.special_ids.items()}
         self._bytes = _byte_of_character()
         self._spelt: dict[int, bytes] = {}
+        self._texts: dict[int, str | None] = {}
         ordinary = (piece for index, piece in self._pieces.items() if index not in self._special)
         if not all(character in self._bytes for piece in ordinary for character in piece):
             raise WeightsError(f"not a byte-level tokenizer: {path}", hint=hint)
@@ -90,6 +91,15 @@ class Tokenizer:
             pieces.append(rest)
             ends[-1] += len(rest)
         return Spelling("".join(pieces), tuple(ends), tuple(spans))
+
+    def text_of(self, index: int) -> str | None:
+        """Text of an id that is no special one; None where it is no whole characters."""
+        if index not in self._texts:
+            try:
+                self._texts[index] = self._bytes_of(index).decode()
+            except UnicodeDecodeError:
+                self._texts[index] = None
+        return self._texts[index]
 
     def _bytes_of(self, index: int) -> bytes:
         known = self._spelt.get(index)

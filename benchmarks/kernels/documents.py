@@ -61,10 +61,10 @@ def requests(
     pages: Sequence[BenchPage],
     dflash: DFlashMaker | None = None,
     *,
-    side_by_side: bool = False,
+    num_pages: int = 1,
 ) -> Iterator[Request]:
     """The pages' requests with drafters as the pipeline makes them."""
-    drafters = page_drafters(subject.model, arm, dflash, side_by_side=side_by_side)(pages)
+    drafters = page_drafters(subject.model, arm, dflash, num_pages=num_pages)(pages)
     for page, drafter in zip(pages, drafters, strict=True):
         yield Request(
             prompt=page.prompt,
@@ -89,7 +89,7 @@ def decode_together(
     subject: Subject, engine: Engine, arm: DrafterName, pages: Sequence[BenchPage]
 ) -> list[Result]:
     """As many at once as the engine has slots."""
-    asked = list(requests(subject, arm, pages, side_by_side=True))
+    asked = list(requests(subject, arm, pages, num_pages=engine.num_slots))
     tickets = [engine.submit(request) for request in asked]
     outcomes = dict(engine.stream())
     if subject.device.type == "cuda":

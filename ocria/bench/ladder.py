@@ -51,16 +51,17 @@ def page_drafters(
     asked: DrafterName,
     dflash: DFlashMaker | None,
     *,
-    side_by_side: bool = False,
+    num_pages: int = 1,
 ) -> PageDrafters:
     """Drafters as the pipeline makes them: what they learn stays with a document.
 
     Args:
         dflash: makes DFlash drafters; None without weights for one.
-        side_by_side: all pages begin before the first ends, so none learns from another.
+        num_pages: read side by side; where it is over 1, none learns from another.
     """
     markup = markup_ids(loaded.tokenizer)
-    costs = draft_costs(loaded.target.device, side_by_side=side_by_side)
+    target = loaded.target
+    costs = draft_costs(target.device, num_pages=num_pages, num_layers=target.layout.num_layers)
 
     def make(pages: Sequence[BenchPage]) -> Iterator[Drafter | None]:
         drafting, document = None, -1
@@ -70,7 +71,7 @@ def page_drafters(
                 document = page.document
             drafter = drafting.drafter(page.layer)
             yield drafter
-            if not side_by_side:
+            if num_pages == 1:
                 drafting.end_page(drafter)
 
     return make
@@ -137,7 +138,7 @@ def _batching_rung(model: BenchModel, options: BenchOptions) -> Rung:
     drafters = None
     if model.loaded is not None:
         dflash = dflash_maker(model.loaded)
-        drafters = page_drafters(model.loaded, "auto", dflash, side_by_side=True)
+        drafters = page_drafters(model.loaded, "auto", dflash, num_pages=options.sequences_at_once)
     return _product_rung(name, model, drafters, options.sequences_at_once)
 
 

@@ -26,6 +26,7 @@ class BlockHabits:
         self._marks: dict[str, str] = {}
         self._levels: dict[int, int | None] = {}
         self._exact = [_FIRST] * EDGES
+        self._edges: dict[int, tuple[int, ...]] = {}
 
     def type_of(self, line: int) -> str:
         """The type that a block beginning at a line is likely to get."""
@@ -43,10 +44,12 @@ class BlockHabits:
 
     def edges(self, line: int) -> tuple[int, ...]:
         """Its box in the model's coordinates."""
-        return tuple(
-            round(min(max(edge, 0.0), 1.0) * LAST_COORDINATE)
-            for edge in block_box(self._stream, line)
-        )
+        if line not in self._edges:
+            self._edges[line] = tuple(
+                round(min(max(edge, 0.0), 1.0) * LAST_COORDINATE)
+                for edge in block_box(self._stream, line)
+            )
+        return self._edges[line]
 
     def trusts(self, edge: int) -> bool:
         """Whether guesses of this edge are worth a row."""

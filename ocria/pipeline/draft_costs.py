@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 import torch
 
-from ocria.engine.speculative import PassCost
+from ocria.engine.speculative import GRANT, PassCost
+from ocria.models.base import ROW_TILE, WINDOW
+
+START: Mapping[str, tuple[float, float]] = {
+    "ngram": (0.3, 0.6),
+    "text-layer": (0.6, 0.9),
+    "dflash": (0.7, 0.8),
+    "mtp": (0.7, 0.7),
+}
+"""Acceptance (first token, later ones) that is expected before anything is known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,15 +23,28 @@ class DraftCosts:
 
     Attributes:
         of_pass: of a pass by its rows.
-        of_call: of one call of a source, by its name.
+        of_call: of one step with a source, by its name.
+        grant: what `auto` may lose at a page's start.
     """
 
     of_pass: PassCost
     of_call: Mapping[str, float]
+    grant: float = GRANT
 
     def may_pay(self, name: str) -> bool:
-        """Whether `auto` should have this source at all: what it is handed costs time, too."""
-        return self.of_call[name] < 1.0
+        """Whether `auto` should have this source at all: what it is handed costs time, too.
+
+        It should if it gives more tokens for its cost than a plain pass as long as it is as good as
+        is expected at the start.
+        """
+        chance, later = START[name]
+        expected = 1.0
+        for depth in range(1, ROW_TILE):
+            expected += chance
+            if expected > self.of_pass.of(1 + depth) + self.of_call[name]:
+                return True
+            chance *= later
+        return False
 
 
 CPU = DraftCosts(
@@ -35,31 +57,45 @@ a single row pays for its tile. DFlash of 4 M parameters: 7.7 ms a call, beside 
 26.8 for 16 (in float32: 10.3, 30.1 and 35.7). MTP is counted, not measured: four times one layer of
 32 and the head, which is a seventh of a 4B decoder."""
 
-CUDA = DraftCosts(
-    of_pass=PassCost(points=((1, 1.0), (4, 1.05), (16, 1.16), (17, 1.17), (32, 1.31))),
-    of_call={"ngram": 0.02, "text-layer": 0.1, "dflash": 0.5, "mtp": 4.0},
-)
-"""One H200, 2026-11-30, the shipped model at 1,500 positions. A plain step takes 704 us with its
-host work. Its captured pass takes 656 us from host to host for 1 row and 675 for 4; windows that
-cross a multiple of 32 take 172 more (860 for 16), and a window of n rows crosses one in n - 1 of 32
-places: the points are means over places. 17 and 32 rows are counted from a second tile of rows.
-A pass with a proposal of `text-layer` took 175 us more than its rows explain, two fifths of it to
-follow the page, which is paid whether it is asked or not; `ngram` is allowed 14, its time on a CPU.
-DFlash is counted from its launches, not measured. An MTP call took 5 ms beside steps of 5 in mixed
-formats and 72 in bfloat16, both of a 4B model with random weights: it is not worth asking."""
+_LAUNCHES_US = 528.0
+_PAGE_US = 20.0
+_ROW_US = 2.4
+_MEASURED_LAYERS = 9
+_CUDA_CALLS_US = {"ngram": 35.0, "text-layer": 80.0, "dflash": 276.0, "mtp": 5000.0}
 
 
-CUDA_SIDE_BY_SIDE = DraftCosts(
-    of_pass=PassCost(points=((1, 1.0), (16, 1.85), (32, 2.6))),
-    of_call={"ngram": 0.12, "text-layer": 0.5, "dflash": 3.0, "mtp": 30.0},
-)
-"""Eight pages on the same machine: 797 us from host to host for a row each, 1,555 for 16, and some
-100 of host work beside either. A pass is shared and a call is not, so calls weigh more: of the 897
-us an eighth is one page's."""
+def cuda_costs(*, num_pages: int, num_layers: int) -> DraftCosts:
+    """Costs for a page in the company of others: they share a pass, and none of a call.
+
+    Measured on one H200, 2026-11-30, the shipped model (9 layers) at 1,500 positions, captured
+    passes from host to host: 513 us for 1 row, 522 for 4, 551 for 16 over two blocks, 590 for a row
+    each of 8 pages, 895 for 16 each. A plain step of one page takes 548 with its host work, of
+    eight some 690: 528 and 20 a page, and 2.4 us a row more. Decoders of other depths are counted:
+    time goes with their layers.
+
+    A step with `text-layer` took 58 us more than its rows explain, with `ngram` 24; `auto` adds
+    some 30 to them. Beside 8 and 32 pages both took 85 to 90 together. A DFlash call takes 211 us
+    from host to host, a step with it 276 more. An MTP call of a 4B model took 5 ms.
+    """
+    share = num_layers / _MEASURED_LAYERS
+    pass_us = share * (_LAUNCHES_US + _PAGE_US * num_pages)
+    added = (WINDOW - 1) * num_pages * share * _ROW_US / pass_us
+    of_pass = PassCost(points=((1, 1.0), (WINDOW, 1.0 + added)))
+    of_call = {name: us * num_pages / pass_us for name, us in _CUDA_CALLS_US.items()}
+    # Where passes are cheap, half of one is less than a call.
+    two_tries = 2 * (of_pass.of(ROW_TILE) - 1 + of_call["text-layer"])
+    return DraftCosts(of_pass=of_pass, of_call=of_call, grant=max(GRANT, two_tries))
 
 
-def draft_costs(device: torch.device, *, side_by_side: bool = False) -> DraftCosts:
-    """The costs of a device's kind, for pages that are read alone or several at once."""
+def draft_costs(
+    device: torch.device, *, num_pages: int = 1, num_layers: int = _MEASURED_LAYERS
+) -> DraftCosts:
+    """The costs of a device's kind.
+
+    Args:
+        num_pages: that are read side by side; on a CPU each row pays for itself.
+        num_layers: of the decoder; on a CPU drafting is cheap beside any pass.
+    """
     if device.type == "cpu":
         return CPU
-    return CUDA_SIDE_BY_SIDE if side_by_side else CUDA
+    return cuda_costs(num_pages=num_pages, num_layers=num_layers)

@@ -11,15 +11,12 @@ from ocria.engine.speculative import (
     Source,
 )
 from ocria.options import DrafterName
-from ocria.pipeline.draft_costs import DraftCosts
+from ocria.pipeline.draft_costs import START, DraftCosts
 from ocria.pipeline.layer_stream import layer_stream
 from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.text_layer import TextLayerDrafter
 from ocria.rasterize import TextLayer
 from ocria.tokenizer import Tokenizer
-
-START = {"ngram": (0.3, 0.6), "text-layer": (0.6, 0.9), "dflash": (0.7, 0.8), "mtp": (0.7, 0.7)}
-"""Acceptance (first token, later ones) that is expected before anything is known."""
 
 
 class Drafting:
@@ -55,29 +52,18 @@ class Drafting:
     @property
     def wants_text(self) -> bool:
         """Whether pages should come with their text layer."""
-        return self._asked in ("auto", "text-layer")
+        return self._asked == "text-layer" or self._has("text-layer")
 
     def drafter(self, layer: TextLayer | None) -> Drafter | None:
         """A page's drafter; None to decode it plainly."""
         if self._asked in self._learned:
             make = self._learned[self._asked]
             return make() if make else None
-        text = None if layer is None or not layer.lines else self._text_drafter(layer)
-        ngram = NgramDrafter(self._past)
         if self._asked == "auto":
-            learned = {
-                name: make()
-                for name, make in self._learned.items()
-                if make and self._costs.may_pay(name)
-            }
-            sources = {"text-layer": text, "ngram": ngram, **learned}
-            return AutoDrafter(
-                [self._source(name, drafter) for name, drafter in sources.items() if drafter],
-                self._costs.of_pass,
-            )
+            return self._auto(layer)
         if self._asked == "ngram":
-            return ngram
-        return text if self._asked == "text-layer" else None
+            return NgramDrafter(self._past)
+        return self._text_drafter(layer) if self._asked == "text-layer" else None
 
     def end_page(self, drafter: Drafter | None) -> None:
         """Learns from a page that is over."""
@@ -94,7 +80,27 @@ class Drafting:
             return "none"
         return drafter.used if isinstance(drafter, AutoDrafter) else self._asked
 
-    def _text_drafter(self, layer: TextLayer) -> TextLayerDrafter:
+    def _has(self, name: str) -> bool:
+        """Whether a source is one of `auto`'s."""
+        return self._asked == "auto" and self._costs.may_pay(name)
+
+    def _auto(self, layer: TextLayer | None) -> AutoDrafter | None:
+        """What is worth its cost here; None if nothing is."""
+        makers: dict[str, Callable[[], Drafter | None] | None] = {
+            "text-layer": lambda: self._text_drafter(layer),
+            "ngram": lambda: NgramDrafter(self._past),
+            **self._learned,
+        }
+        sources = [
+            self._source(name, drafter)
+            for name, make in makers.items()
+            if make and self._has(name) and (drafter := make())
+        ]
+        return AutoDrafter(sources, self._costs.of_pass, self._costs.grant) if sources else None
+
+    def _text_drafter(self, layer: TextLayer | None) -> TextLayerDrafter | None:
+        if layer is None or not layer.lines:
+            return None
         return TextLayerDrafter(layer_stream(layer), self._tokenizer, self._markup)
 
     def _source(self, name: str, drafter: Drafter) -> Source:

@@ -9,7 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from ocria.rasterize import TextLayer, TextLine
@@ -33,7 +33,7 @@ JOINED, BLANK, GAP, LINE_END = "", " ", "\t", "\n"
 Box = tuple[float, float, float, float]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class LayerStream:
     """All visible characters of a layer, in its order.
 
@@ -57,7 +57,13 @@ class LayerStream:
     opens_block: tuple[bool, ...]
     has_mark: tuple[bool, ...]
 
+    @cached_property
+    def word_starts(self) -> tuple[int, ...]:
+        """Places of keys that something parts from the one before, ascending."""
+        return tuple(place for place, gap in enumerate(self.parted) if gap)
 
+
+@lru_cache(maxsize=1 << 14)
 def fold(text: str) -> str:
     """The keys of a text."""
     return "".join(map(_folded, text))

@@ -87,7 +87,11 @@ class PageReader:
             max_tokens=options.max_tokens,
             stats=options.stats,
         )
-        self._costs = draft_costs(model.target.device, side_by_side=self._engine.num_slots > 1)
+        self._costs = draft_costs(
+            model.target.device,
+            num_pages=self._engine.num_slots,
+            num_layers=model.target.layout.num_layers,
+        )
         self.size_rule: SizeRule = preprocessor.size_rule
         if self._rules.reads_regions:
             self.size_rule = replace(self.size_rule, max_pixels=2 * self.size_rule.max_pixels)

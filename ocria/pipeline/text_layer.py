@@ -5,7 +5,9 @@ in the model's tokens and its markup. The layer may be wrong, hidden or of anoth
 verifies every token on the picture, so that costs speed alone.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from ocria.models.base import Prompt
 from ocria.output.frame import LAST_COORDINATE
@@ -104,18 +106,21 @@ class TextLayerDrafter:
     def _pieces(self, most: int) -> Iterator[_Piece]:
         """The layer from the pointer on, in whole words, as the model would write it."""
         stream, start = self._stream, self._pointer.place
-        stop = min(len(stream.keys), start + most * _CHARACTERS_A_TOKEN)
-        while stop < len(stream.keys) and not stream.parted[stop]:
-            stop += 1
-        if start < stop and not self._written.line and not self._markup.is_empty:
+        starts = stream.word_starts
+        first = bisect_right(starts, start)
+        last = bisect_left(starts, start + most * _CHARACTERS_A_TOKEN)
+        stop = starts[last] if last < len(starts) else len(stream.keys)
+        if start >= stop:
+            return
+        if not self._written.line and not self._markup.is_empty:
             yield from self._beginning(line_at(stream, start))
-        for place in range(start, stop):
+        for place, end in pairwise((start, *starts[first:last], stop)):
             if stream.parted[place] and (place > start or not self._written.needs_no_blank):
                 if self._ends_block(place):
                     yield from self._opening(line_at(stream, place))
                     return
                 yield from self._joint(place)
-            yield stream.shown[place]
+            yield "".join(stream.shown[place:end])
 
     def _beginning(self, line: int) -> Iterator[_Piece]:
         """What stands before a block's first word."""

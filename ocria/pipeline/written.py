@@ -46,8 +46,9 @@ class Written:
 
     def read(self, token: int) -> str:
         """Goes on by an ordinary id; the text that is complete with it."""
+        whole = None if self._held else self._tokenizer.text_of(token)
         self._held.append(token)
-        text = self._tokenizer.spell(self._held).text
+        text = self._tokenizer.spell(self._held).text if whole is None else whole
         if text.endswith("\ufffd") and len(self._held) < _MOST_HELD:
             return ""
         if text[:1].isspace():

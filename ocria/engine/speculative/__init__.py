@@ -1,6 +1,6 @@
 """Speculative decoding: a drafter proposes, one verify loop decides."""
 
-from ocria.engine.speculative.auto import AutoDrafter, Source
+from ocria.engine.speculative.auto import GRANT, AutoDrafter, Source
 from ocria.engine.speculative.dflash import DFlashDrafter
 from ocria.engine.speculative.dflash_room import DraftRooms
 from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
@@ -11,6 +11,7 @@ from ocria.engine.speculative.sampling import Sampling
 from ocria.engine.speculative.verifier import Judged, Verdict, verify
 
 __all__ = [
+    "GRANT",
     "AutoDrafter",
     "DFlashDrafter",
     "Draft",

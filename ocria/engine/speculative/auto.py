@@ -6,7 +6,7 @@ source that became useless is left and one that became useful is found without a
 source that promises less than another already gives is asked so seldom that its calls cost `SHARE`.
 
 Two rules choose. *Worth*: the depth with the most tokens expected for the cost of its pass, if a
-plain pass does not give more. *Credit*: drafting may lose `GRANT` + `SHARE` x tokens of a page,
+plain pass does not give more. *Credit*: drafting may lose a grant + `SHARE` x tokens of a page,
 beyond what it has saved there; a depth whose loss would not be covered is not taken. The second
 holds whatever a source does, so the first may hope.
 """
@@ -86,12 +86,15 @@ class AutoDrafter:
     Args:
         sources: in order of preference between equals.
         pass_cost: what a target pass of some rows costs on this device.
+        grant: passes of one row that a page may lose at its start.
     """
 
-    def __init__(self, sources: Sequence[Source], pass_cost: PassCost) -> None:
+    def __init__(
+        self, sources: Sequence[Source], pass_cost: PassCost, grant: float = GRANT
+    ) -> None:
         self.sources = tuple(sources)
         self._costs = [pass_cost.of(rows) for rows in range(1, 34)]
-        self._credit = GRANT
+        self._credit = self._grant = grant
         self._followed: Source | None = None
         self._last: Source | None = None
         self._depth = 0
@@ -104,7 +107,7 @@ class AutoDrafter:
 
     def prepare(self, prompt: Prompt) -> None:
         """Begins a page with a new grant."""
-        self._credit, self._followed, self._last = GRANT, None, None
+        self._credit, self._followed, self._last = self._grant, None, None
         for source in self.sources:
             source.drafter.prepare(prompt)
             source.expected, source.num_accepted, source.spent_unasked = (), 0, math.inf

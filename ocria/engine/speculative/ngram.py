@@ -58,7 +58,11 @@ class Past:
         for order, index in self._indexes.items():
             run = tuple(self.tokens[-order:])
             if len(run) == order and _PAGE_BREAK not in run:
-                index.setdefault(run, deque(maxlen=_PLACES)).append(place)
+                places = index.get(run)
+                if places is None:
+                    index[run] = deque((place,), _PLACES)
+                else:
+                    places.append(place)
 
     def best_place(self, page: Sequence[int], order: int) -> tuple[int, int] | None:
         """(shared past, place) where the last `order` tokens of `page` stood, the best such place.
