@@ -104,11 +104,14 @@ def open_lane(options: BatchOptions) -> Lane:
     """One model in this process."""
     # Imports torch: after everything that can fail sooner.
     from ocria.models.device import resolve_device
-    from ocria.pipeline.page_reader import load_page_reader
+    from ocria.pipeline.page_reader import PAGE_THREADS, load_page_reader
 
     device = resolve_device(options.parse.device).type
     reader: Reader = load_page_reader(
-        options.parse, most_pages=PAGES_SIDE_BY_SIDE[device], isolates=True
+        options.parse,
+        most_pages=PAGES_SIDE_BY_SIDE[device],
+        isolates=True,
+        num_threads=PAGE_THREADS if device == "cuda" else 0,
     )
     return Lane(
         reader,

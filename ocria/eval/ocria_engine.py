@@ -17,7 +17,7 @@ from ocria.models.device import resolve_device
 from ocria.options import DEFAULT_MODEL, Furniture, ParseOptions
 from ocria.output import page_markdown
 from ocria.pipeline import open_stream
-from ocria.pipeline.page_reader import PageReader, load_page_reader
+from ocria.pipeline.page_reader import PAGE_THREADS, PageReader, load_page_reader
 from ocria.rasterize import PageImage as RasterPage
 from ocria.version import __version__
 
@@ -53,6 +53,11 @@ class OcriaEngine:
     def num_slots(self) -> int:
         """Pages that are read side by side."""
         return self._reader.num_slots
+
+    @property
+    def num_ahead(self) -> int:
+        """Pages beyond these that are made ready meanwhile."""
+        return self._reader.num_threads
 
     def begin_document(self) -> None:
         """Pages from now on teach and use drafters of their own; readings do not depend on it."""
@@ -124,7 +129,15 @@ def make(options: EvalOptions) -> OcriaEngine:
         device=options.device,
         drafter="text-layer" if options.with_text_layer else "auto",
     )
-    reader = load_page_reader(parse, most_pages=_most_pages(options))
+    most_pages = _most_pages(options)
+    is_apart = most_pages > 1 and resolve_device(options.device).type != "cpu"
+    # An error of a page that is cut by a thread could not be told from one of the model.
+    reader = load_page_reader(
+        parse,
+        most_pages=most_pages,
+        isolates=is_apart,
+        num_threads=PAGE_THREADS if is_apart else 0,
+    )
     return OcriaEngine(reader, parse, options.furniture)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ocria.errors import InputError, OcriaError, OutputError, UsageError
 from ocria.eval.datasets import load_dataset
+from ocria.eval.drawn_ahead import Waiting
 from ocria.eval.engines import Engine, PageImage, UnreadablePage, make_engine
 from ocria.eval.formula_pictures import FormulaPictures, open_formula_pictures
 from ocria.eval.items import Dataset, Item, Problem
@@ -28,7 +29,6 @@ from ocria.eval.predictions import FAILED, PagePrediction, Prediction
 from ocria.eval.report import AS_LATEX, EngineRun, EvalReport, ScoredItem, summarise
 from ocria.eval.score import ItemScore, score_item
 from ocria.eval.side_by_side import (
-    Waiting,
     WhatIsRead,
     is_for_company,
     read_side_by_side,

@@ -5,23 +5,25 @@ On a CPU a decoding pass over 16 rows costs 1.26 times a pass over one (see
 
 Seconds of such a page are shares: what was done for it alone counts in whole (cutting its picture
 into patches), and each step of the engine counts in equal parts for the pages that were in it. Over
-all pages they add up to the time that the engine took.
+all pages they add up to the time that the engine took. Where threads draw and cut pages beside a
+GPU, their time is in nobody's seconds: there these are the model's.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from ocria.errors import OcriaError, OutputError
+from ocria.eval.drawn_ahead import Waiting, drawn_ahead
 from ocria.eval.engines import Engine, PageImage, UnreadablePage
 from ocria.eval.items import Item
 from ocria.eval.one_by_one import cpu_time_s
-from ocria.eval.prediction_store import OpenReading, PredictionError, PredictionStore
+from ocria.eval.prediction_store import OpenReading, PredictionError
 from ocria.eval.predictions import PagePrediction, Prediction, failed_page
 
 WhatIsRead = tuple[str, Path, tuple[int, ...] | None]
@@ -39,6 +41,12 @@ class CompanyEngine(Protocol):
         """Pages that it can read at once; may shrink while it reads."""
         ...
 
+    @property
+    def num_ahead(self) -> int:
+        """Pages beyond these that it makes ready meanwhile, and documents to be drawn ahead; 0
+        where all work is the caller's."""
+        ...
+
     def begin_document(self) -> None:
         """What is submitted from now on is of another document."""
         ...
@@ -54,20 +62,6 @@ class CompanyEngine(Protocol):
     def forget_pages(self) -> None:
         """Gives up the pages that were submitted."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """An item with pages to read.
-
-    `kept` were read before; `pictures` are those still to read, made one by one as they are asked
-    for.
-    """
-
-    item: Item
-    store: PredictionStore
-    kept: Sequence[PagePrediction]
-    pictures: Iterator[PageImage | UnreadablePage]
 
 
 @dataclass(kw_only=True)
@@ -116,7 +110,8 @@ def read_side_by_side(
     assert isinstance(engine, CompanyEngine)
     company = _Company(engine, threads, notify)
     try:
-        for page in _pages(engine, waiting, company.take_whole):
+        drawn = drawn_ahead(waiting, engine.num_ahead)
+        for page in _pages(engine, drawn, company.take_whole):
             company.make_room()
             company.submit(*page)
         company.read_all()
@@ -163,7 +158,8 @@ class _Company:
 
     def make_room(self) -> None:
         """Reads until another page fits."""
-        while self._reading and len(self._reading) >= self._engine.num_slots:
+        engine = self._engine
+        while self._reading and len(self._reading) >= engine.num_slots + engine.num_ahead:
             self._step()
 
     def read_all(self) -> None:

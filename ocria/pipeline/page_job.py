@@ -1,9 +1,11 @@
 """One page on its way through the model: ink test, patches, request, blocks; turned, or in regions.
 
 A job is asked what comes next: a request for the engine, or the finished page. Its work is all on
-the CPU and touches nothing that other jobs use, so `begin` may run on any thread.
+the CPU and touches nothing that other jobs change, so `begin` and `conclude` may run on any thread.
+`teach` changes what drafters of other pages read: it belongs to the thread that decodes.
 """
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,6 +34,7 @@ from ocria.pipeline.turning import opening_turn, turn_ids, turned
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, measure_ink, page_patches
 
+_log = logging.getLogger(__name__)
 _STATUS: Mapping[Finish, PageStatus] = {"eos": "ok", "length": "truncated", "loop": "repaired"}
 
 
@@ -86,7 +89,6 @@ class PageJob:
 
     def conclude(self, outcome: Outcome) -> Request | Page:
         """The page; or another request: for the page turned, or for a region of it."""
-        self._drafting.end_page(self._drafter)
         if self._second is not None:
             return self._next_region(self._second, outcome)
         if isinstance(outcome, PageError):
@@ -104,6 +106,10 @@ class PageJob:
         # It would turn the turned page as well, so it cannot tell: the page is read as it came.
         self.picture = self._as_it_came
         return self._request(self.picture, started, may_turn=False)
+
+    def teach(self) -> None:
+        """Lets the drafters of its document learn from what was read; before `conclude`."""
+        self._drafting.end_page(self._drafter)
 
     def failed(self, code: str, message: str) -> Page:
         """The page without a result."""
@@ -242,6 +248,13 @@ class IsolatedPageJob(PageJob):
             return self.failed("out_of_memory", "the page does not fit in memory; lower --dpi")
         except Exception as error:
             return self._surprised(error)
+
+    def teach(self) -> None:
+        """As `PageJob.teach`; a drafter that cannot learn ends nothing."""
+        try:
+            super().teach()
+        except Exception:
+            _log.exception("a drafter could not learn from page %d", self.picture.number)
 
     def conclude(self, outcome: Outcome) -> Request | Page:
         """As `PageJob.conclude`; an unforeseen error fails the page."""

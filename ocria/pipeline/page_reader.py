@@ -1,7 +1,9 @@
 """One loaded model that turns page pictures into pages, one or many at a time."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +40,16 @@ from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.mtp import brings_mtp, mtp_maker
 from ocria.pipeline.page_job import IsolatedPageJob, PageJob, ReadingRules
+from ocria.pipeline.page_threads import PageThreads
 from ocria.rasterize import PageFailed, PageImage
 from ocria.version import __version__
 from ocria.vision import PreprocessorConfig, SizeRule
+
+PAGE_THREADS = 4
+"""Where the model is not on the CPU: a page cut in regions takes a core for most of a second, many
+pages on an H200 less than a tenth each."""
+_WAIT_S = 0.1
+"""For a page that is being cut while nothing else is to be done."""
 
 
 class PageReader:
@@ -54,10 +63,12 @@ class PageReader:
         options: see `ParseOptions`.
         most_pages: pages that are read side by side if memory allows.
         isolates: an unforeseen error fails its page and is not raised.
+        num_threads: that cut pages while others are in the model; with 0 the model waits.
 
     Attributes:
         size_rule: maps a page's size in pixels to the size in which its picture is wanted: the
             model's own, or twice its area where regions may be read.
+        num_threads: that cut pages while others are in the model.
     """
 
     def __init__(
@@ -67,6 +78,7 @@ class PageReader:
         *,
         most_pages: int = 1,
         isolates: bool = False,
+        num_threads: int = 0,
     ) -> None:
         self.model = model
         self._isolates = isolates
@@ -100,6 +112,9 @@ class PageReader:
         wants_mtp = self._dflash is None and self._wants("mtp")
         self._mtp = mtp_maker(model, needed=self._asked == "mtp") if wants_mtp else None
         self._jobs: dict[int, tuple[int, PageJob]] = {}
+        self.num_threads = num_threads
+        self._threads = PageThreads(num_threads) if num_threads else None
+        self._worked_on: dict[int, PageJob] = {}
         self._done: list[tuple[int, Page]] = []
         self._next_key = 0
         self.begin_document()
@@ -172,7 +187,7 @@ class PageReader:
     @property
     def num_pages(self) -> int:
         """Pages submitted and not handed back."""
-        return len(self._jobs) + len(self._done)
+        return len(self._jobs) + len(self._worked_on) + len(self._done)
 
     def submit(self, job: PageJob, begun: Request | Page | None = None) -> int:
         """Queues a page; its key.
@@ -183,15 +198,23 @@ class PageReader:
         """
         key = self._next_key
         self._next_key += 1
-        self._go_on(key, job, job.begin() if begun is None else begun)
+        if begun is None:
+            self._work(key, job, job.begin)
+        else:
+            self._go_on(key, job, begun)
         return key
 
     def step(self) -> list[tuple[int, Page]]:
         """One round of the engine; keys and pages that are done."""
+        if self._threads is not None:
+            is_idle = not self._jobs and not self._done
+            for key, following in self._threads.ended(_WAIT_S if is_idle else 0.0):
+                self._go_on(key, self._worked_on.pop(key), following)
         if not self._done:
             for ticket, outcome in self._engine.step():
                 key, job = self._jobs.pop(ticket)
-                self._go_on(key, job, job.conclude(outcome))
+                job.teach()
+                self._work(key, job, partial(job.conclude, outcome))
         done, self._done = self._done, []
         return done
 
@@ -202,12 +225,25 @@ class PageReader:
                 self._engine.cancel(ticket)
                 del self._jobs[ticket]
                 self._done.append((key, job.failed(code, message)))
+        if self._threads is not None and key in self._threads:
+            self._threads.give_up(key)
+            self._done.append((key, self._worked_on.pop(key).failed(code, message)))
 
     def close(self) -> None:
         """Forgets all pages."""
         self._engine.close()
+        if self._threads is not None:
+            self._threads.clear()
+        self._worked_on.clear()
         self._jobs.clear()
         self._done.clear()
+
+    def _work(self, key: int, job: PageJob, work: Callable[[], Request | Page]) -> None:
+        if self._threads is None:
+            self._go_on(key, job, work())
+        else:
+            self._worked_on[key] = job
+            self._threads.start(key, work)
 
     def _go_on(self, key: int, job: PageJob, following: Request | Page) -> None:
         if isinstance(following, Page):
@@ -217,9 +253,9 @@ class PageReader:
 
 
 def load_page_reader(
-    options: ParseOptions, *, most_pages: int = 1, isolates: bool = False
+    options: ParseOptions, *, most_pages: int = 1, isolates: bool = False, num_threads: int = 0
 ) -> PageReader:
-    """Loads the checkpoint that the options name, to read up to `most_pages` side by side.
+    """Loads the checkpoint that the options name; the rest as for `PageReader`.
 
     Raises:
         WeightsError: missing, damaged, of an unknown architecture, or no drafter weights for
@@ -240,7 +276,9 @@ def load_page_reader(
             hint="leave `--drafter` out: `auto` takes the best drafter there is",
         )
     model = _load(folder, options)
-    return PageReader(model, options, most_pages=most_pages, isolates=isolates)
+    return PageReader(
+        model, options, most_pages=most_pages, isolates=isolates, num_threads=num_threads
+    )
 
 
 def _load(folder: Path, options: ParseOptions) -> LoadedModel:

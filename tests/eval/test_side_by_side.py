@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ocria.errors import OcriaError, UsageError
 from ocria.eval import EvalOptions, evaluate, run
+from ocria.eval.drawn_ahead import Waiting, drawn_ahead
 from ocria.eval.engines import PageImage, UnreadablePage, register_engine
 from ocria.eval.html_report import write_html
 from ocria.eval.predictions import FAILED, PagePrediction
@@ -24,6 +25,7 @@ class Company:
 
     name = "company"
     version = "1"
+    num_ahead = 0
 
     def __init__(self, *, fails: Container[int] = (), refuses: int = 0, breaks: int = 0) -> None:
         self.num_slots = SLOTS
@@ -243,3 +245,36 @@ def test_the_shipped_model_reads_the_same_in_company(tmp_path: Path) -> None:
     found = kept(tmp_path / "beside")
     assert found == kept(tmp_path / "alone")
     assert len(found) == 6 and all(found.values())
+
+
+def test_pages_drawn_ahead_are_read_the_same(dataset: Path) -> None:
+    (dataset / "10.png").write_text("broken")
+    (dataset / "50.png").write_text("50 0 50")
+    use(Company(refuses=30))
+    expected = evaluate(options(dataset, "plain"))
+    ahead = use(Company(refuses=30))
+    ahead.num_ahead = 2
+    report = evaluate(options(dataset))
+    assert kept(dataset.parent / "work") == kept(dataset.parent / "plain") != {}
+    assert report.problems == expected.problems
+    assert ahead.most == SLOTS + 2
+
+
+def test_documents_are_drawn_while_another_is_read() -> None:
+    begun: list[int] = []
+
+    def pictures(number: int) -> Iterator[PageImage]:
+        for page in (1, 2, 3, 4, 5):
+            begun.append(number)
+            yield PageImage(number=page, image=Image.new("RGB", (4, 4)), dpi=200.0)
+
+    def items() -> Iterator[Waiting]:
+        for number in range(4):
+            yield Waiting(item=None, store=None, kept=(), pictures=pictures(number))  # type: ignore[arg-type]
+
+    drawn = drawn_ahead(items(), 2)
+    first = next(drawn)
+    assert [page.number for page in first.pictures] == [1, 2, 3, 4, 5]
+    assert 3 not in begun
+    rest = list(drawn)
+    assert len(rest) == 3 and {0, 1, 2} <= set(begun)
