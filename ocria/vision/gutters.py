@@ -62,7 +62,7 @@ def find_columns(ink_HW: NDArray[np.bool_], page_width: int) -> Columns | None:
     edges = np.linspace(0, len(ink_HW), _NUM_BANDS + 1).round().astype(int)
     if len(ink_HW) < 4 * _NUM_BANDS:
         return None
-    inked_BW = np.add.reduceat(ink_HW, edges[:-1], axis=0, dtype=np.int32) > 0
+    inked_BW = np.stack([ink_HW[top:bottom].any(axis=0) for top, bottom in pairwise(edges)])
     chains = [
         (first, runs + _going_on(inked_BW[first + len(runs) :], runs))
         for first, runs in _chains([_white_runs(row, page_width * _MIN_WIDTH) for row in inked_BW])

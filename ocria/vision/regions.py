@@ -8,6 +8,7 @@ Shape suffixes: H, W pixels of the ink map.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class _Cut:
 
     Attributes:
         ink_HW: the piece's ink.
-        body_HW: the same without upright rules.
+        body_HW: the same without upright rules, made when it is asked for.
         own_HW: pixels that are the piece's own.
         box: rows and columns with ink, as y0, y1, x0, x1; None without ink.
         is_whole: not to be cut between lines: that would go through columns side by side.
@@ -87,7 +88,7 @@ class _Cut:
     def __init__(
         self, ink_HW: NDArray[np.bool_], body_HW: NDArray[np.bool_], own_HW: NDArray[np.bool_]
     ) -> None:
-        self.ink_HW, self.body_HW, self.own_HW = ink_HW & own_HW, body_HW & own_HW, own_HW
+        self.ink_HW, self.own_HW, self._body_HW = ink_HW & own_HW, own_HW, body_HW
         rows, columns = (np.flatnonzero(self.ink_HW.any(axis=axis)) for axis in (1, 0))
         self.box = (
             (int(rows[0]), int(rows[-1]) + 1, int(columns[0]), int(columns[-1]) + 1)
@@ -95,6 +96,10 @@ class _Cut:
             else None
         )
         self.is_whole = False
+
+    @cached_property
+    def body_HW(self) -> NDArray[np.bool_]:
+        return np.asarray(self._body_HW & self.own_HW)
 
     def above_and_below(self, low: int, high: int) -> "tuple[_Cut, _Cut] | None":
         """Cut along a seam between rows `low` and `high`.
@@ -104,14 +109,16 @@ class _Cut:
         seam_W = cheapest_seam(self.body_HW, low, high)
         if seam_W is None:
             return None
-        return self._parted(np.arange(len(self.ink_HW))[:, None] < seam_W)
+        rows = np.arange(len(self.ink_HW), dtype=np.int32)
+        return self._parted(rows[:, None] < seam_W.astype(np.int32))
 
     def left_and_right(self, low: int, high: int) -> "tuple[_Cut, _Cut] | None":
         """Cut along a seam between columns `low` and `high`."""
         seam_H = cheapest_seam(self.body_HW.T, low, high)
         if seam_H is None:
             return None
-        return self._parted(np.arange(self.ink_HW.shape[1]) < seam_H[:, None])
+        columns = np.arange(self.ink_HW.shape[1], dtype=np.int32)
+        return self._parted(columns < seam_H.astype(np.int32)[:, None])
 
     def _parted(self, first_HW: NDArray[np.bool_]) -> "tuple[_Cut, _Cut] | None":
         parts = self._part(first_HW), self._part(~first_HW)
@@ -183,13 +190,15 @@ def _region(rgb: NDArray[np.uint8], piece: _Cut) -> Region:
     y1, x1 = min(own_HW.shape[0], y1 + margin), min(own_HW.shape[1], x1 + margin)
     shown = rgb[y0 * scale : y1 * scale, x0 * scale : x1 * scale]
     own = own_HW[y0:y1, x0:x1]
-    mask = Image.fromarray(own.view(np.uint8)).resize(shown.shape[1::-1], Image.Resampling.NEAREST)
+    mask = Image.fromarray((~own).view(np.uint8) * np.uint8(255))
+    measured = shown[::scale, ::scale][: len(own), : own.shape[1]]
     # Most of a page is paper, whatever its colour.
-    level = np.median(shown[::scale, ::scale][: len(own), : own.shape[1]][own], axis=0)
-    cut = np.where(np.asarray(mask, np.bool_)[..., None], shown, level.astype(np.uint8))
+    level = _median_level(measured, own)
+    cut = Image.fromarray(np.ascontiguousarray(shown))
+    cut.paste(level, mask=mask.resize(cut.size, Image.Resampling.NEAREST))
     height, width = rgb.shape[:2]
     return Region(
-        rgb=np.ascontiguousarray(cut),
+        rgb=np.asarray(cut),
         box=(
             x0 * scale / width,
             y0 * scale / height,
@@ -197,3 +206,15 @@ def _region(rgb: NDArray[np.uint8], piece: _Cut) -> Region:
             min(y1 * scale, height) / height,
         ),
     )
+
+
+def _median_level(rgb: NDArray[np.uint8], own_HW: NDArray[np.bool_]) -> tuple[int, int, int]:
+    """The median of each channel where a piece's own pixels are."""
+    image, mask = Image.fromarray(np.ascontiguousarray(rgb)), Image.fromarray(own_HW.view(np.uint8))
+    below = np.cumsum(np.reshape(image.histogram(mask), (3, 256)), axis=1)
+    count = int(below[0, -1])
+    middle = ((count - 1) // 2, count // 2)
+    red, green, blue = (
+        int(np.searchsorted(channel, middle, side="right").sum()) // 2 for channel in below
+    )
+    return red, green, blue

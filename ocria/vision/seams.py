@@ -7,6 +7,8 @@ Shape suffixes: H, W pixels of the ink map; S slabs, from the side where a seam 
 ends.
 """
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,7 +35,7 @@ def cheapest_seam(ink_HW: NDArray[np.bool_], low: int, high: int) -> NDArray[np.
     clear = max(1, round(long * _CLEARANCE))
     rows = slice(max(0, low), min(height, high))
     edges = np.linspace(0, width, _NUM_SLABS + 1).round().astype(np.intp)
-    inked_HS = np.add.reduceat(ink_HW[rows], edges[:-1], axis=1, dtype=np.int32) > 0
+    inked_HS = np.stack([ink_HW[rows, a:b].any(axis=1) for a, b in pairwise(edges)], axis=1)
     if len(inked_HS) < 3:
         return None
     cost_HS = np.where(inked_HS, 1e6, 0.0)
@@ -56,21 +58,25 @@ def without_rules(ink_HW: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _in_runs(ink_HW: NDArray[np.bool_], length: int, *, axis: int) -> NDArray[np.bool_]:
-    """Pixels in a run of at least `length` inked ones along `axis`: an opening, by doubling."""
-    found = np.moveaxis(ink_HW, axis, 0)
-    if len(found) < length:
+    """Pixels in a run of at least `length` inked ones along `axis`: an opening, by doubling.
+
+    Eight pixels across are taken as the bits of a byte.
+    """
+    if ink_HW.shape[axis] < length:
         return np.zeros_like(ink_HW)
+    found = np.moveaxis(np.packbits(ink_HW, axis=1 - axis), axis, 0)
     steps: list[int] = []
     while sum(steps) < length - 1:
         steps.append(min(1 + sum(steps), length - 1 - sum(steps)))
     for step in steps:
         found = found[:-step] & found[step:]
     for step in steps:
-        grown = np.zeros((len(found) + step, *found.shape[1:]), np.bool_)
+        grown = np.zeros((len(found) + step, *found.shape[1:]), np.uint8)
         grown[: len(found)] = found
         grown[step:] |= found
         found = grown
-    return np.moveaxis(found, 0, axis)
+    packed = np.ascontiguousarray(np.moveaxis(found, 0, axis))
+    return np.unpackbits(packed, axis=1 - axis, count=ink_HW.shape[1 - axis]).view(np.bool_)
 
 
 def _spread(inked_HS: NDArray[np.bool_], reach: int) -> NDArray[np.float64]:
