@@ -40,7 +40,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckpointRow:
-    """One line of `ocria models`."""
+    """One line of `ocria models`; `drafter_bytes` come on top of `num_bytes`."""
 
     name: str
     folder: Path
@@ -48,6 +48,7 @@ class CheckpointRow:
     precision: str
     num_bytes: int
     digest: str
+    drafter_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,6 +121,7 @@ def list_checkpoints() -> tuple[CheckpointRow, ...]:
                     precision=manifest.precision,
                     num_bytes=manifest.num_bytes,
                     digest=manifest.digest,
+                    drafter_bytes=manifest.drafter_bytes,
                 )
             )
     return tuple(rows)

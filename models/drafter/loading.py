@@ -14,8 +14,8 @@ from ocria.models.qwen3_5.config import read_config
 from ocria.quantization.layouts import read_quantization
 from ocria.quantization.source import QuantizedSource
 from ocria.weights import CheckpointReader, assign
+from ocria.weights.manifest import DRAFTER_FOLDER
 
-SUBFOLDER = "drafter"
 _CODEBOOKS = ("predecessor_codebook", "successor_codebook")
 # Foreign spellings of tensors that are the same.
 _DIALECT = {
@@ -65,7 +65,7 @@ def find_drafter(checkpoint: Path, named: Path | None = None) -> Path | None:
         WeightsError: `named` is not a drafter's folder.
     """
     if named is None:
-        inside = checkpoint / SUBFOLDER
+        inside = checkpoint / DRAFTER_FOLDER
         return inside if (inside / "config.json").is_file() else None
     if not (named / "config.json").is_file():
         raise WeightsError(

@@ -64,11 +64,12 @@ def _problems(row: "CheckpointRow") -> list[str]:
 
 
 def _table(rows: "tuple[CheckpointRow, ...]", problems: dict[str, list[str] | None]) -> str:
-    lines = [("NAME", "PRECISION", "SIZE", "LICENCE", "DIGEST", "STATE")]
+    lines = [("NAME", "PRECISION", "SIZE", "DRAFTER", "LICENCE", "DIGEST", "STATE")]
     for row in rows:
         size, digest = format_bytes(row.num_bytes), row.digest[:12]
+        drafter = format_bytes(row.drafter_bytes) if row.drafter_bytes else "-"
         state = _state(row, problems[row.name])
-        lines.append((row.name, row.precision, size, row.licence, digest, state))
+        lines.append((row.name, row.precision, size, drafter, row.licence, digest, state))
     return format_table(lines)
 
 
@@ -84,6 +85,7 @@ def _json_line(row: "CheckpointRow", problems: list[str] | None) -> str:
         "folder": str(row.folder),
         "precision": row.precision,
         "num_bytes": row.num_bytes,
+        "drafter_bytes": row.drafter_bytes,
         "licence": row.licence,
         "digest": row.digest,
         "default": row.name == DEFAULT_MODEL,

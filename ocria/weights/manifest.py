@@ -1,13 +1,14 @@
 """`checkpoint.json`: name, licence, origin and digests of a checkpoint folder, and their check.
 
 The digest of a checkpoint is the SHA-256 over one line `sha256  file name` for each file that can
-change a result (weights, index, configs, tokenizer), sorted by name.
+change a result (weights, index, configs, tokenizer), sorted by name. A drafter changes none, so its
+files are listed apart.
 """
 
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ocria.errors import WeightsError
@@ -15,6 +16,7 @@ from ocria.weights.digest_cache import sha256_of
 from ocria.weights.reader import INDEX_FILE, shard_names
 
 MANIFEST_FILE = "checkpoint.json"
+DRAFTER_FOLDER = "drafter"
 SCHEMA = "ocria.checkpoint/1"
 SETTING_FILES = (
     "config.json",
@@ -49,6 +51,7 @@ class Manifest:
         training: what the weights were trained on and under which licences, in plain words.
         precision: storage formats of the decoder, such as `nvfp4+fp8`.
         files: every file that can change a result.
+        drafter: files of the drafter that lies in the folder, none without one.
         digest: SHA-256 over `files`, see the module's docstring.
     """
 
@@ -57,6 +60,7 @@ class Manifest:
     training: str
     precision: str
     files: tuple[FileDigest, ...]
+    drafter: tuple[FileDigest, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -65,8 +69,13 @@ class Manifest:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all listed files."""
+        """Bytes of `files`."""
         return sum(file.num_bytes for file in self.files)
+
+    @property
+    def drafter_bytes(self) -> int:
+        """Bytes of `drafter`."""
+        return sum(file.num_bytes for file in self.drafter)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,6 +93,16 @@ def digest_files(folder: Path) -> tuple[FileDigest, ...]:
         WeightsError: no weights, or a shard is missing.
     """
     return _digests(folder, _sha256)
+
+
+def digest_drafter(folder: Path) -> tuple[FileDigest, ...]:
+    """The same of the drafter in a checkpoint's folder, names with that folder's.
+
+    Raises:
+        WeightsError: there is none, or a shard is missing.
+    """
+    inside = digest_files(folder / DRAFTER_FOLDER)
+    return tuple(replace(file, name=f"{DRAFTER_FOLDER}/{file.name}") for file in inside)
 
 
 def digest_of_files(folder: Path) -> str:
@@ -113,6 +132,7 @@ def read_manifest(folder: Path) -> Manifest | None:
             training=content["training"],
             precision=content["precision"],
             files=tuple(FileDigest(**file) for file in content["files"]),
+            drafter=tuple(FileDigest(**file) for file in content.get("drafter", ())),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise WeightsError(f"cannot understand the manifest: {path} ({error})") from error
@@ -126,7 +146,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def verify(folder: Path) -> tuple[Problem, ...]:
-    """Every listed file that is missing or changed; hashes them all.
+    """Every listed file that is missing or changed, the drafter's too; hashes them all.
 
     Raises:
         WeightsError: the folder has no manifest to hold it against.
@@ -136,12 +156,14 @@ def verify(folder: Path) -> tuple[Problem, ...]:
         raise WeightsError(
             f"no {MANIFEST_FILE} in {folder}", hint="a folder without one cannot be verified"
         )
-    checked = (_problem(folder, file) for file in manifest.files)
+    checked = (_problem(folder, file) for file in manifest.files + manifest.drafter)
     return tuple(problem for problem in checked if problem is not None)
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:
     """The cheap part of `verify`, for every load: files are there and as long as they were.
+
+    A checkpoint without its drafter reads the same, so that is not missed here.
 
     Raises:
         WeightsError: the first file that is not.

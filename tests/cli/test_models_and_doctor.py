@@ -46,7 +46,7 @@ def damage(folder: Path) -> None:
 def test_models_are_listed(checkpoint: Path, capfd: Capture) -> None:
     assert main(["models"]) == 0
     header, row = capfd.readouterr().out.splitlines()
-    assert header.split() == ["NAME", "PRECISION", "SIZE", "LICENCE", "DIGEST", "STATE"]
+    assert header.split() == ["NAME", "PRECISION", "SIZE", "DRAFTER", "LICENCE", "DIGEST", "STATE"]
     assert row.startswith("ocria-nano  bf16") and row.endswith("default")
 
 

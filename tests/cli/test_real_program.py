@@ -150,7 +150,7 @@ def test_weights_cut_short_and_another_architecture(run_real: Run, tmp_path: Pat
     ("options", "code", "words"),
     [
         (["--model", "nobody"], 6, "model `nobody` is unknown"),
-        (["--drafter", "dflash"], 6, "the model ocria-nano has no dflash drafter"),
+        (["--drafter", "mtp"], 6, "the model ocria-nano has no MTP head"),
         (["--device", "cuda:99"], 5, "no "),
         (["--device", "quantum"], 2, "unknown device: `quantum`"),
     ],

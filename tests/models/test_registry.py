@@ -268,6 +268,8 @@ def test_the_shipped_checkpoint_is_whole_and_within_its_bytes() -> None:
     vision = sum(size for name, size in sizes.items() if name.startswith("vision-"))
     decoder = sum(size for n, size in sizes.items() if n.startswith(("decoder-", "embedding-")))
     assert vision <= 30.5 * (1 << 20) and decoder <= 19 << 20
+    files = row.folder / "drafter"
+    assert row.drafter_bytes == sum(file.stat().st_size for file in files.iterdir()) <= 4 << 20
 
 
 def test_the_shipped_tower_is_not_quantised() -> None:

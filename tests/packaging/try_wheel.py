@@ -14,6 +14,7 @@ from pathlib import Path
 # Folders without modules of their own: only a file inside shows that the link was followed.
 ROOM_OF_LINK = ("ocria.kernels.gated_delta", "ocria.models.registry")
 LEFT_OUT = "ocria/models/recipes/"
+WEIGHTS = "ocria/models/checkpoints/ocria-nano/"
 
 
 def main(dist: Path, constraints: Path, example: Path) -> None:
@@ -40,6 +41,8 @@ def check_contents(wheel: Path) -> None:
     assert tops == {"ocria"}, f"top-level names in the wheel: {sorted(tops)}"
     recipes = [name for name in names if name.startswith(LEFT_OUT)]
     assert not recipes, f"recipes in the wheel: {recipes[:3]}"
+    for file in ("config.json", "drafter/config.json", "drafter/model.safetensors"):
+        assert WEIGHTS + file in names, f"not in the wheel: {file}"
     print(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 2**20:.1f} MiB")
 
 

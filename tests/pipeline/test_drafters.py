@@ -1,16 +1,19 @@
-"""The shipped checkpoint with every drafter, on a PDF made here: one reading, other speeds."""
+"""The shipped checkpoint with every drafter, on pages made here: one reading, other speeds."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageFont
 
 from ocria.document import Page
 from ocria.options import DrafterName, ParseOptions
 from ocria.output.page_object import page_object
 from ocria.pipeline import open_stream
 from ocria.pipeline.page_reader import PageReader, load_page_reader
+from ocria.rasterize import PageImage
 
 LINES = (
     "The old bridge was closed in 1924.",
@@ -18,7 +21,7 @@ LINES = (
     "three letters to the ministry.",
 )
 LIE = ("A text that nobody can see here", "stands behind the picture, and", "it is wrong in full.")
-DRAFTERS: tuple[DrafterName, ...] = ("none", "ngram", "text-layer", "auto")
+DRAFTERS: tuple[DrafterName, ...] = ("none", "ngram", "text-layer", "dflash", "auto")
 
 
 def pdf(*pages: bytes) -> bytes:
@@ -75,6 +78,19 @@ def readings(base: PageReader) -> dict[DrafterName, list[Page]]:
     return {drafter: read(base, drafter) for drafter in DRAFTERS}
 
 
+def scan() -> PageImage:
+    """Lines a little aslant on grey paper with noise, and no text behind them."""
+    image = Image.new("L", (448, 160), 235)
+    draw = ImageDraw.Draw(image)
+    for n, line in enumerate(LINES):
+        draw.text((20, 20 + 34 * n), line, fill=30, font=ImageFont.load_default(20))
+    image = image.rotate(0.6, resample=Image.Resampling.BICUBIC, fillcolor=235)
+    noise = np.random.default_rng(3).normal(0, 9, (160, 448))
+    grey = (np.asarray(image) + noise).clip(0, 255).astype(np.uint8)
+    rgb = np.repeat(grey[..., None], 3, axis=2)
+    return PageImage(number=1, rgb=rgb, width_pt=336.0, height_pt=120.0, rotation=0, seconds=0.0)
+
+
 def without_stats(page: Page) -> str:
     return json.dumps(page_object(replace(page, stats=None)))
 
@@ -84,6 +100,18 @@ def test_every_drafter_reads_the_same(readings: dict[DrafterName, list[Page]]) -
     assert all(page.num_tokens > 10 for page in readings["none"])
     for drafter in DRAFTERS[1:]:
         assert [without_stats(page) for page in readings[drafter]] == plain, drafter
+
+
+def test_every_drafter_reads_a_scan_the_same(base: PageReader) -> None:
+    pages = {}
+    for drafter in DRAFTERS:
+        options = ParseOptions(device="cpu", max_tokens=96, stats=True, drafter=drafter)
+        pages[drafter] = PageReader(base.model, options).read(scan())
+    assert pages["none"].num_tokens > 20
+    assert {without_stats(page) for page in pages.values()} == {without_stats(pages["none"])}
+    steps = {name: page.stats.decoding.steps for name, page in pages.items()}  # type: ignore
+    assert steps["dflash"] < 0.6 * steps["none"]
+    assert steps["auto"] <= steps["none"]
 
 
 def test_drafters_save_passes_and_say_so(readings: dict[DrafterName, list[Page]]) -> None:

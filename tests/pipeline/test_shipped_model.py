@@ -164,7 +164,7 @@ def test_public_api(picture_file: Path) -> None:
     ("options", "error"),
     [
         ({"pages": "2"}, UsageError),
-        ({"drafter": "dflash"}, WeightsError),
+        ({"drafter": "mtp"}, WeightsError),
         ({"model": "no-such-model"}, WeightsError),
         ({"max_tokens": 0}, UsageError),
     ],

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer as Pieces
 from torch import Tensor
 
 from ocria.models.drafter import DFlash, DrafterConfig, load_drafter
+from ocria.models.recipes.checkpoint.attach import attach
 from ocria.models.recipes.drafter import blocks as blocks_module
 from ocria.models.recipes.drafter.blocks import Blocks, blocks_at, draw_blocks, place_weights
 from ocria.models.recipes.drafter.design import (
@@ -19,7 +20,7 @@ from ocria.models.recipes.drafter.design import (
     new_drafter,
     public_config,
 )
-from ocria.models.recipes.drafter.export import read_checkpoint, save_drafter
+from ocria.models.recipes.drafter.export import Format, read_checkpoint, save_drafter
 from ocria.models.recipes.drafter.measure import count_passes, draft_everywhere
 from ocria.models.recipes.drafter.store import read_batch, stored_batches, write_batch
 from ocria.models.recipes.drafter.target import FIRST_COORDINATE, FrozenTarget, Reading
@@ -31,6 +32,7 @@ from ocria.models.recipes.nano.train import Rank
 from ocria.models.recipes.nano.vocabulary import EOS, MASK, PAD
 from ocria.models.registry import SHIPPED
 from ocria.tokenizer import Tokenizer
+from ocria.weights import read_manifest
 
 SHIPPED_FOLDER = SHIPPED / "ocria-nano"
 SMALL_SIZES = {"layers": 2, "inner": 32, "rank": 4, "conv_group": 16, "block": 5, "taps": [0, 1]}
@@ -232,24 +234,43 @@ def test_memory_that_runs_out_costs_a_step(
     assert run.dropped == 1 and not run.optimiser.flat.any()
 
 
-@pytest.mark.parametrize("kind", ["bf16", "fp8"])
+@pytest.mark.parametrize(
+    ("kind", "precision", "error"),
+    [("bf16", "float32", 0.01), ("fp8", "fp8", 0.04), ("mixed", "nvfp4+fp8", 0.13)],
+)
 def test_an_export_loads_and_drafts_as_trained(
-    folder: Path, trained: Path, tmp_path: Path, kind: str
+    folder: Path, trained: Path, tmp_path: Path, kind: Format, precision: str, error: float
 ) -> None:
     weights, content = read_checkpoint(trained / "checkpoint.safetensors")
     save_drafter(tmp_path, weights, content, kind)
     target = FrozenTarget(folder, (0, 1), torch.device("cpu"))
     loaded = load_drafter(tmp_path, target)
-    assert loaded.precision == ("fp8" if kind == "fp8" else "float32")
+    assert loaded.precision == precision
     for name, parameter in loaded.model.named_parameters():
-        torch.testing.assert_close(
-            parameter, weights[name], rtol=0.07 if kind == "fp8" else 0.01, atol=1e-3
-        )
+        assert (parameter - weights[name]).norm() <= error * weights[name].norm(), name
     given = target.read(*page(30))
     drafted = draft_everywhere(target, loaded.model, given)
     text = given.ids_PT[0, :31].tolist()
     assert drafted.shape == (1, given.ids_PT.shape[1], 4)
     assert count_passes(text, drafted[0].tolist()) <= 30
+
+
+def test_a_drafter_is_attached_to_a_checkpoint(trained: Path, tmp_path: Path) -> None:
+    for file in ("checkpoint.json", "README.md"):
+        (tmp_path / file).write_bytes((SHIPPED_FOLDER / file).read_bytes())
+    before = read_manifest(SHIPPED_FOLDER)
+    first = attach(tmp_path, trained / "checkpoint.safetensors")
+    assert before is not None and first.digest == before.digest
+    files = sorted((tmp_path / "drafter").iterdir())
+    assert [f"drafter/{file.name}" for file in files] == [file.name for file in first.drafter]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o644}
+    card = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert card.count("## The drafter") == 1 and "layers 0, 1 and propose 4 tokens" in card
+    # An exported folder is as good a source, and puts itself in place of the older one.
+    save_drafter(tmp_path / "bf16", *read_checkpoint(trained / "checkpoint.safetensors"), "bf16")
+    again = attach(tmp_path, tmp_path / "bf16")
+    assert [file.name for file in again.drafter] == [file.name for file in first.drafter]
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == card
 
 
 def test_batches_survive_the_disk(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Manifests: digests depend on every file that matters, and damage is found and named."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,14 @@ from safetensors.torch import save_file
 
 from ocria.errors import WeightsError
 from ocria.weights import Manifest, read_manifest, verify, write_manifest
-from ocria.weights.manifest import MANIFEST_FILE, check_sizes, digest_files, digest_of_files
+from ocria.weights.manifest import (
+    DRAFTER_FOLDER,
+    MANIFEST_FILE,
+    check_sizes,
+    digest_drafter,
+    digest_files,
+    digest_of_files,
+)
 from ocria.weights.reader import SINGLE_FILE
 
 
@@ -76,6 +84,25 @@ def test_words_about_the_model_do_not_change_its_digest(folder: Path) -> None:
     assert digest_of_files(folder) == before
     (folder / "config.json").write_text("{ }")
     assert digest_of_files(folder) != before
+
+
+def test_a_drafter_is_verified_and_does_not_change_the_digest(folder: Path) -> None:
+    before, inside = manifest_of(folder), folder / DRAFTER_FOLDER
+    inside.mkdir()
+    save_file({"b": torch.zeros(8)}, inside / SINGLE_FILE)
+    (inside / "config.json").write_text("{}")
+    manifest = replace(before, drafter=digest_drafter(folder))
+    write_manifest(folder, manifest)
+    assert read_manifest(folder) == manifest
+    assert (manifest.digest, manifest.num_bytes) == (before.digest, before.num_bytes)
+    assert manifest.drafter_bytes == 2 + (inside / SINGLE_FILE).stat().st_size
+    assert digest_of_files(folder) == before.digest and verify(folder) == ()
+    (inside / "config.json").write_text("[]")
+    (inside / SINGLE_FILE).unlink()
+    found = {problem.file: problem.message for problem in verify(folder)}
+    assert found.keys() == {"drafter/config.json", "drafter/model.safetensors"}
+    assert found["drafter/model.safetensors"] == "missing"
+    check_sizes(folder, manifest)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema": "ocria.checkpoint/9"}', "[1]"])

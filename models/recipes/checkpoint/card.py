@@ -1,7 +1,9 @@
 """The model card and the statement of what the weights were trained on."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from ocria.models.drafter import DrafterConfig
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.weights import Manifest
 
@@ -67,6 +69,20 @@ truth for figures that matter.
 """
 
 
+DRAFTER_HEADING = "## The drafter"
+
+_DRAFTER = """{heading}
+
+`drafter/` holds a DFlash {generation} drafter of {millions:.1f} million parameters: {layers} layers
+that read the model's own hidden rows after layers {taps} and propose {num_proposed} tokens in one
+call. The model verifies every one, so that a page has the same bytes with it and without; it is
+not part of the digest. Feed-forward matrices are NVFP4, others FP8, norms and base kernels bf16.
+
+It was trained on what the model writes of rendered pages, made of the same texts and fonts as the
+model's own. Licence: Apache-2.0.
+"""
+
+
 _WIDE = "| of these, {names} | FP8 e4m3, one scale for each row | `decoder-*` |\n"
 
 
@@ -127,4 +143,17 @@ def model_card(
         licence=manifest.licence,
         training=manifest.training,
         pixels=max_pixels,
+    )
+
+
+def drafter_section(content: Mapping[str, Any], millions: float) -> str:
+    """The card's part on a drafter: its `config.json` and millions of parameters."""
+    config = DrafterConfig.from_mapping(content)
+    return _DRAFTER.format(
+        heading=DRAFTER_HEADING,
+        generation=config.generation,
+        millions=millions,
+        layers=len(config.layers),
+        taps=", ".join(map(str, config.target_layer_ids)),
+        num_proposed=config.block_size - 1,
     )
