@@ -5,11 +5,12 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import cycle, islice
 
 import torch
 from documents import ARMS, decode, decode_together, engine_of, parted, speed_of
-from launches import Mixers, Product, fill, wide_products
+from launches import Mixers, Product, fill, products, wide_products
 from subject import Figures, Subject, text_of
 
 from ocria.engine import Result
@@ -28,6 +29,7 @@ def check(subject: Subject, figures: Figures) -> None:
     parts: tuple[tuple[float, Callable[[Subject, Figures], None]], ...] = (
         (3, steps),
         (4, kernels),
+        (3, narrow),
         (4, wide),
         (8, pages),
         (10, side_by_side),
@@ -73,6 +75,18 @@ def kernels(subject: Subject, figures: Figures) -> None:
     """Launches of the shipped model's mixers and head."""
     for name, call in Mixers(subject, subject.size.position).launches():
         figures.say(name, f"{launched_us(subject, [call]):.1f} us")
+
+
+def narrow(subject: Subject, figures: Figures) -> None:
+    """Products of a pass of the shipped model, those of all layers one after the other."""
+    alike: dict[str, list[Product]] = {}
+    for product in products(subject):
+        alike.setdefault(product.name, []).append(product)
+    for name, found in alike.items():
+        x = subject.random(16, found[0].weight.num_in)
+        residual = subject.random(16, found[0].weight.num_out) if found[0].has_residual else None
+        calls = [partial(product, x, residual) for product in found]
+        figures.say(name, f"{launched_us(subject, calls):.1f} us, {len(found)} in a pass")
 
 
 def wide(subject: Subject, figures: Figures) -> None:
