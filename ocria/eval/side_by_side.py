@@ -26,6 +26,10 @@ from ocria.eval.one_by_one import cpu_time_s
 from ocria.eval.prediction_store import OpenReading, PredictionError
 from ocria.eval.predictions import PagePrediction, Prediction, failed_page
 
+_DRAWN_A_PAGE = 2
+"""Documents that are drawn ahead for each page that is made ready: one of a single page takes half
+a second of a core, most of it for its process, a page a tenth."""
+
 WhatIsRead = tuple[str, Path, tuple[int, ...] | None]
 _log = logging.getLogger(__name__)
 
@@ -43,8 +47,7 @@ class CompanyEngine(Protocol):
 
     @property
     def num_ahead(self) -> int:
-        """Pages beyond these that it makes ready meanwhile, and documents to be drawn ahead; 0
-        where all work is the caller's."""
+        """Pages beyond these that it makes ready meanwhile; 0 where all work is the caller's."""
         ...
 
     def begin_document(self) -> None:
@@ -110,7 +113,7 @@ def read_side_by_side(
     assert isinstance(engine, CompanyEngine)
     company = _Company(engine, threads, notify)
     try:
-        drawn = drawn_ahead(waiting, engine.num_ahead)
+        drawn = drawn_ahead(waiting, _DRAWN_A_PAGE * engine.num_ahead)
         for page in _pages(engine, drawn, company.take_whole):
             company.make_room()
             company.submit(*page)

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ocria.document import Page
 from ocria.options import ParseOptions
+from ocria.pipeline import page_job, regions
 from ocria.pipeline.page_reader import PageReader, load_page_reader
 from ocria.pipeline.page_threads import PageThreads
+from ocria.pipeline.regions import SecondReading
 from ocria.rasterize import PageImage
 
 OPTIONS = ParseOptions(device="cpu", max_tokens=48)
@@ -23,10 +26,10 @@ def alone() -> PageReader:
 
 
 def picture(number: int, text: str) -> PageImage:
-    image = Image.new("RGB", (420, 96), "white")
+    image = Image.new("RGB", (420, 192), "white")
     ImageDraw.Draw(image).text((12, 24), text, fill="black", font=ImageFont.load_default(20))
     return PageImage(
-        number=number, rgb=np.asarray(image), width_pt=315, height_pt=72, rotation=0, seconds=0.0
+        number=number, rgb=np.asarray(image), width_pt=315, height_pt=144, rotation=0, seconds=0.0
     )
 
 
@@ -40,13 +43,24 @@ def read_all(reader: PageReader, pictures: list[PageImage]) -> dict[int, Page]:
     return {page.number: page for page in pages}
 
 
-def test_the_same_pages_with_threads_and_without(alone: PageReader) -> None:
-    texts = ["Total 42.50", "The old bridge was closed.", "", "Page four"]
+def test_the_same_pages_with_threads_and_without(
+    alone: PageReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_regions: list[str] = []
+
+    def second(whole: PageImage, *rest: Any) -> SecondReading:
+        in_regions.append(threading.current_thread().name)
+        return SecondReading(whole, *rest)
+
+    monkeypatch.setattr(page_job, "SecondReading", second)
+    monkeypatch.setattr(regions, "DOUBTFUL_CONFIDENCE", 1.1)
+    texts = ["Total 42.50", "The old bridge was closed.", "", "Page four\n\n\nby 3 May"]
     pictures = [picture(number, text) for number, text in enumerate(texts, 1)]
     threaded = PageReader(alone.model, OPTIONS, most_pages=2, num_threads=2)
     found = read_all(threaded, pictures)
     assert found == {one.number: alone.read(one) for one in pictures}
     assert found[3].status == "blank"
+    assert any(name.startswith("page") for name in in_regions)
     assert threaded.read(pictures[0]) == found[1]
 
 
