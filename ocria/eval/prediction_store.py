@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from ocria.errors import OutputError
 from ocria.eval.predictions import FAILED, PagePrediction, Prediction, ReadBlock
@@ -59,58 +59,33 @@ def file_sha256(path: Path) -> str:
         return ""
 
 
-def read_prediction(
-    folder: Path, name: str, *, source: Path, pages: tuple[int, ...] | None = None
-) -> Prediction:
-    """A kept prediction: `<name>.pages.jsonl` of a run here, else anyone's `<name>.md`.
+class Journal(NamedTuple):
+    """Fields of the mark as they were written, and the pages."""
 
-    Of a journal only `pages` (None: all) count, and only where it is of the file `source`. Raises
-    PredictionError.
+    mark: dict[str, Any]
+    pages: tuple[PagePrediction, ...]
+
+
+def read_journal(path: Path) -> Journal:
+    """What a journal holds; a last line that was cut off is left out.
+
+    Raises PredictionError where it cannot be read or is damaged.
     """
-    journal = folder / f"{name}.pages.jsonl"
-    path = folder / f"{name}.md"
-    if len(os.fsencode(journal.name)) > MAX_NAME_BYTES:
-        raise PredictionError(f"no prediction of {name}: the name is too long")
-    if journal.is_file():
-        if not path.is_file():
-            # The Markdown is written last: without it the journal is of a run that was stopped.
-            raise PredictionError(f"prediction of {name} is not finished")
-        row, found = _read_journal(journal)
-        if row.get("source_sha256") not in (None, "", file_sha256(source)):
-            raise PredictionError(f"prediction of {name} is of another file of that name")
-        found = tuple(page for page in found if pages is None or page.number in pages)
-        if not found:
-            raise PredictionError(f"prediction of {name} holds no page that is asked for")
-        return Prediction(pages=found)
-    try:
-        markdown = path.read_bytes().decode("utf-8")
-    except FileNotFoundError as error:
-        raise PredictionError(f"no prediction {name}.md") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise PredictionError(f"prediction {name}.md cannot be read: {error}") from error
-    return Prediction(pages=(PagePrediction(number=1, markdown=markdown),))
-
-
-def read_mark(folder: Path, name: str) -> EngineMark | None:
-    """Who made a kept prediction; None where that is not written down or cannot be read."""
-    try:
-        row, _ = _read_journal(folder / f"{name}.pages.jsonl")
-        return EngineMark(**row)
-    except (PredictionError, TypeError):
-        return None
-
-
-def _read_journal(path: Path) -> tuple[dict[str, Any], tuple[PagePrediction, ...]]:
-    """Mark and pages; a last line that was cut off is left out."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PredictionError(f"{path.name} cannot be read: {error}") from error
     try:
         rows = [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line]
-        return dict(rows[0] if rows else {}), tuple(_page(row) for row in rows[1:])
+        return Journal(dict(rows[0] if rows else {}), tuple(_page(row) for row in rows[1:]))
     except (ValueError, KeyError, TypeError) as error:
         raise PredictionError(f"{path.name} is damaged: {error!r}") from error
+
+
+def written_markdown(pages: Sequence[PagePrediction]) -> bytes:
+    """What the Markdown file of a whole reading holds."""
+    markdown = Prediction(pages=tuple(pages)).markdown
+    return f"{markdown}\n".encode(errors="replace")
 
 
 class PredictionStore:
@@ -144,7 +119,7 @@ class PredictionStore:
         path = self.journal(name)
         if not path.is_file():
             return "", ()
-        row, pages = _read_journal(path)
+        row, pages = read_journal(path)
         try:
             mark = EngineMark(**row)
         except TypeError:
@@ -229,8 +204,8 @@ class OpenReading:
         with self._writing():
             if list(prediction.pages) != self.pages:
                 rows = (asdict(self._store.mark), *map(asdict, prediction.pages))
-                _write_whole(self._path, "".join(map(_line, rows)))
-            _write_whole(self._markdown, prediction.markdown + "\n")
+                _write_whole(self._path, "".join(map(_line, rows)).encode(errors="replace"))
+            _write_whole(self._markdown, written_markdown(prediction.pages))
         return prediction
 
     def _place(self, page: PagePrediction) -> int:
@@ -263,10 +238,10 @@ def _line(row: dict[str, Any]) -> str:
     return json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     """Write under another name and rename: a reader never sees half a file."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.write_text(text, encoding="utf-8", newline="\n", errors="replace")
+    partial.write_bytes(content)
     partial.replace(path)
 
 

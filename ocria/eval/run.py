@@ -12,6 +12,7 @@ from ocria.eval.datasets import load_dataset
 from ocria.eval.drawn_ahead import Waiting
 from ocria.eval.engines import Engine, PageImage, UnreadablePage, make_engine
 from ocria.eval.formula_pictures import FormulaPictures, open_formula_pictures
+from ocria.eval.given_predictions import read_mark, read_prediction
 from ocria.eval.items import Dataset, Item, Problem
 from ocria.eval.one_by_one import read_one_by_one
 from ocria.eval.options import EvalOptions
@@ -22,8 +23,6 @@ from ocria.eval.prediction_store import (
     PredictionStore,
     asked_pages,
     file_sha256,
-    read_mark,
-    read_prediction,
 )
 from ocria.eval.predictions import FAILED, PagePrediction, Prediction
 from ocria.eval.report import AS_LATEX, EngineRun, EvalReport, ScoredItem, summarise

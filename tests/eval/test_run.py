@@ -267,15 +267,51 @@ def test_a_folder_of_kept_predictions_brings_its_times(dataset: Path) -> None:
     assert (again["engine"], again["version"], again["seconds_per_page"]) == ("echo", "1", 0.5)
 
 
+def test_markdown_that_was_changed_is_what_counts(
+    dataset: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    work = dataset.parent / "work/echo"
+    (work / "greys/10.png.md").write_text("")
+    (work / "greys/20.png.md").write_bytes(b"page of shade 20\xff\n")
+    (work / "greys/30.png.pages.jsonl").write_text("{broken\n")
+    report = evaluate(EvalOptions(dataset=dataset, pred=work))
+    scored = {row.score.item.name: row for row in report.runs[0].items}
+    assert [(p.where, "cannot be read" in p.what) for p in report.problems] == [
+        ("greys/20.png", True)
+    ]
+    assert scored["greys/10.png"].prediction.markdown == ""
+    assert scored["greys/10.png"].prediction.pages[0].seconds is None
+    assert scored["greys/30.png"].prediction.markdown == "page of shade 30\n"
+    assert "30.png.pages.jsonl" in caplog.text
+    # What was left alone still says who read it and how long that took.
+    assert scored["blank.png"].prediction.pages[0].seconds == 0.5
+    assert report.runs[0].engine == "echo"
+
+
 def test_an_unfinished_reading_is_not_scored(dataset: Path) -> None:
     use(Echo())
     evaluate(options(dataset))
     work = dataset.parent / "work/echo"
     (work / "greys/20.png.md").unlink()
     report = evaluate(EvalOptions(dataset=dataset, pred=work))
-    assert [(p.where, p.what) for p in report.problems] == [
-        ("greys/20.png", "prediction of greys/20.png is not finished")
-    ]
+    assert [p.where for p in report.problems] == ["greys/20.png"]
+    assert "20.png.pages.jsonl is of a run that was stopped: let it" in report.problems[0].what
+
+
+def test_a_journal_with_all_pages_asked_for_needs_no_markdown(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset))
+    index = dataset / "index.jsonl"
+    rows = [json.loads(line) for line in index.read_text().splitlines()]
+    index.write_text("\n".join(json.dumps({**row, "pages": "1"}) for row in rows))
+    work = dataset.parent / "work/echo"
+    for path in work.rglob("*.md"):
+        path.unlink()
+    report = evaluate(EvalOptions(dataset=dataset, pred=work))
+    assert not report.problems
+    assert json.loads(report.as_json_line())["seconds_per_page"] == 0.5
 
 
 def test_the_bench_score_means_rule_files(tmp_path: Path) -> None:
@@ -379,8 +415,9 @@ def test_a_journal_without_pages_is_no_empty_reading(dataset: Path, tmp_path: Pa
     folder = next(path for path in opts.work.iterdir() if path.is_dir())
     journal = next(folder.rglob("*.pages.jsonl"))
     journal.write_text(journal.read_text(encoding="utf-8").partition("\n")[0] + "\n")
+    journal.with_name(journal.name.removesuffix(".pages.jsonl") + ".md").unlink()
     report = evaluate(options(dataset, pred=folder))
-    assert any("holds no page" in problem.what for problem in report.problems)
+    assert [journal.name in problem.what for problem in report.problems] == [True]
     assert report.exit_code == ExitCode.PARTIAL
 
 
