@@ -47,8 +47,6 @@ def evaluate(options: EvalOptions, *, notify: Notify = lambda line: None) -> Eva
     in the report.
     """
     dataset = _selected(load_dataset(options.dataset), options)
-    if not dataset.items and not dataset.problems:
-        raise UsageError("nothing to score", hint="see --only, and what the dataset lists")
     pictures = None if options.katex is None else open_formula_pictures(options.katex)
     if options.pred is not None:
         if not options.pred.is_dir():
@@ -87,12 +85,20 @@ def _make_work_folder(path: Path) -> None:
 
 
 def _selected(dataset: Dataset, options: EvalOptions) -> Dataset:
+    """What the options leave of a dataset; raises UsageError where that is nothing."""
     items = [
         item
         for item in dataset.items
         if options.unscored or item.metric != "none"
         if options.only is None or options.only in item.kind or options.only in item.group
     ]
+    # Where there is nothing but problems, naming them is the result.
+    if not items and (dataset.items or not dataset.problems):
+        hint = "see --only, and what the dataset lists"
+        if dataset.problems:
+            first = dataset.problems[0]
+            hint += f"; not all of it can be used: {first.where}: {first.what}"
+        raise UsageError("nothing to score", hint=hint)
     if options.limit is not None:
         items = _spread(items)[: options.limit]
     return Dataset(
@@ -151,10 +157,11 @@ def _run_engine(
         waiting = _waiting(mark, dataset, options)
         read = read_side_by_side(engine, waiting, threads=options.num_threads, notify=notify)
     for number, item in _own_items(dataset, options):
+        prediction, is_kept = read.get(what_is_read(item)), False
         try:
-            prediction = read.get(what_is_read(item)) or _predict(
-                engine, _store(mark, item, options), item, options
-            )
+            if prediction is None:
+                store = _store(mark, item, options)
+                prediction, is_kept = _predict(engine, store, item, options)
         except OutputError:
             raise  # No later reading could be kept either.
         except (PredictionError, OcriaError) as error:
@@ -167,7 +174,9 @@ def _run_engine(
         )
         score = score_item(item, prediction, pictures)
         scored.append(ScoredItem(score=score, prediction=prediction))
-        notify(f"{engine.name} {number + 1}/{len(dataset.items)} {item.name}{_absent(score)}")
+        place = f"{number + 1}/{len(dataset.items)}"
+        kept = " (kept)" if is_kept else ""
+        notify(f"{engine.name} {place} {item.name}{kept}{_absent(score)}")
     return summarise(engine.name, engine.version, scored, problems)
 
 
@@ -207,15 +216,18 @@ def _absent(score: ItemScore) -> str:
 
 def _predict(
     engine: Engine, store: PredictionStore, item: Item, options: EvalOptions
-) -> Prediction:
-    """Kept pages, and those still to read; a document that was read in whole is not opened."""
+) -> tuple[Prediction, bool]:
+    """Kept pages, and those still to read; whether all of them were kept.
+
+    A document that was read in whole is not opened.
+    """
     whole, kept = (None, ()) if options.rerun else _kept_pages(store, item)
     if whole is not None:
-        return whole
+        return whole, True
     done = frozenset(page.number for page in kept)
     waiting = list(page_images(item.path, item.pages, dpi=options.dpi, done=done))
     if kept and not waiting:
-        return Prediction(pages=kept)
+        return Prediction(pages=kept), True
     broken = [page for page in waiting if isinstance(page, UnreadablePage)]
     if broken:
         names = ", ".join(f"page {page.number}: {page.reason}" for page in broken)
@@ -223,9 +235,8 @@ def _predict(
     pictures = [page for page in waiting if isinstance(page, PageImage)]
     if options.with_text_layer:
         pictures = [replace(page, source=item.path) for page in pictures]
-    return store.keep(
-        item.name, kept, read_one_by_one(engine, pictures, item.lang, options.num_threads)
-    )
+    more = read_one_by_one(engine, pictures, item.lang, options.num_threads)
+    return store.keep(item.name, kept, more), False
 
 
 def _kept_pages(

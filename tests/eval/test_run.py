@@ -100,6 +100,18 @@ def test_a_second_run_reads_what_was_kept(dataset: Path) -> None:
     assert len(again.seen) == 4
 
 
+def test_what_was_kept_is_told_from_what_is_read(dataset: Path) -> None:
+    use(Echo())
+    evaluate(options(dataset, only="grey", limit=1))
+    lines: list[str] = []
+    evaluate(options(dataset, only="grey"), notify=lines.append)
+    assert lines == [
+        "echo 1/3 greys/10.png (kept)",
+        "echo 2/3 greys/20.png",
+        "echo 3/3 greys/30.png",
+    ]
+
+
 def test_another_version_or_resolution_reads_anew(dataset: Path) -> None:
     use(Echo())
     evaluate(options(dataset))
@@ -401,6 +413,11 @@ def test_unknown_engines_and_impossible_options() -> None:
 def test_what_cannot_work_is_said_before_anything_is_read(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing to score"):
         evaluate(options(dataset, only="no such kind"))
+    with (dataset / "index.jsonl").open("a") as index:
+        index.write("\n{}\n")
+    with pytest.raises(UsageError, match="nothing to score") as caught:
+        evaluate(options(dataset, only="no such kind"))
+    assert "not all of it can be used: index.jsonl line 5" in (caught.value.hint or "")
     with pytest.raises(InputError, match="no such folder"):
         evaluate(options(dataset, pred=tmp_path / "gone"))
     (tmp_path / "file").write_text("")
