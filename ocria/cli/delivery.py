@@ -167,7 +167,11 @@ def _open_document(document: str, options: ParseOptions) -> "PageStream":
         return open_stream(path, name=path.name, options=options)
     if sys.stdin is None:
         raise InputError("standard input is closed", hint="name a file instead of `-`")
-    return open_stream(sys.stdin.buffer.read(), name=STDIN, options=options)
+    content = sys.stdin.buffer.read()
+    if not content:
+        hint = "pipe a document into it, or name a file instead of `-`"
+        raise InputError("standard input is empty", hint=hint)
+    return open_stream(content, name=STDIN, options=options)
 
 
 def _report(tally: Tally, name: str, progress: Progress, delivery: DeliveryOptions) -> None:

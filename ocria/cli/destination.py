@@ -55,7 +55,7 @@ class FileDestination:
         # Through a link, as a shell redirection would.
         self._path = Path(os.path.realpath(path))
         self._overwrite = overwrite
-        _refuse_bad_target(self._path, overwrite=overwrite)
+        refuse_bad_target(self._path, overwrite=overwrite)
         # Independent of the target's name, which may already be as long as names can be.
         self._temporary = self._path.with_name(f".ocria-{secrets.token_hex(6)}.part")
         try:
@@ -156,7 +156,8 @@ def _is_special(path: Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _refuse_bad_target(path: Path, *, overwrite: bool) -> None:
+def refuse_bad_target(path: Path, *, overwrite: bool, example: str = "result.md") -> None:
+    """Raises OutputError where no file can be made at `path`; `example` is a name for a hint."""
     try:
         exists, is_folder, has_folder = path.exists(), path.is_dir(), path.parent.is_dir()
     except OSError as error:
@@ -170,7 +171,7 @@ def _refuse_bad_target(path: Path, *, overwrite: bool) -> None:
         )
     if is_folder:
         raise OutputError(
-            f"the output is a folder: {path}", hint=f"name a file in it: {path / 'result.md'}"
+            f"the output is a folder: {path}", hint=f"name a file in it: {path / example}"
         )
     if exists and not overwrite:
         raise _exists(path)

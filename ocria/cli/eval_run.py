@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from ocria.cli.destination import refuse_bad_target
 from ocria.console import claim_stdout, reporting_write_errors
-from ocria.errors import ExitCode, OutputError
+from ocria.errors import ExitCode
 from ocria.eval import EvalOptions, evaluate
 from ocria.eval.html_report import write_html
 from ocria.eval.terminal import print_report
@@ -25,10 +26,8 @@ def run_eval(
         OutputError: the page exists, or cannot be written.
     """
     # Hours of reading must not end at a file that was there from the start.
-    if report_path is not None and report_path.exists() and not overwrite:
-        raise OutputError(f"{report_path} exists", hint="--overwrite replaces it")
-    if report_path is not None and (report_path.is_dir() or not report_path.parent.is_dir()):
-        raise OutputError(f"{report_path} cannot be written", hint="name a file in a folder there")
+    if report_path is not None:
+        refuse_bad_target(report_path, overwrite=overwrite, example="report.html")
     with claim_stdout() as stdout:
         report = evaluate(options, notify=notify or (lambda line: None))
         print_report(report, sys.stderr)

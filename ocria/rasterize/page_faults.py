@@ -73,7 +73,7 @@ def _fault_of_contents(copy: PageCopy, drawn: list[Any]) -> str | None:
             for form in copy.forms():
                 decoded(form)
     except StreamDamaged:
-        return "its contents are damaged"
+        return "its contents cannot be read"
     if drawn or None in parts:
         return None
     return _fault_of_program(b"\n".join(part for part in parts if part))
@@ -86,7 +86,7 @@ def _fault_of_program(program: bytes) -> str | None:
         return "its contents break off"
     words = set(_BETWEEN_WORDS.split(bare)) - {b""}
     if words and not words & _OPERATORS:
-        return "its contents are damaged"
+        return "its contents cannot be read"
     return "an image or drawing on it is missing" if b"Do" in words else None
 
 

@@ -55,6 +55,6 @@ def _resolve(number: int, num_pages: int) -> int:
         extent = "1 page" if num_pages == 1 else f"{num_pages} pages"
         raise UsageError(
             f"--pages: there is no page {number}, the document has {extent}",
-            hint=f"choose from 1 to {num_pages}",
+            hint="leave --pages out" if num_pages == 1 else f"choose from 1 to {num_pages}",
         )
     return page

@@ -3,6 +3,7 @@
 import hashlib
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -45,16 +46,19 @@ def open_document(
     if isinstance(source, Path) and _is_pipe(source):
         # A pipe gives its bytes once; workers may have to open the document again.
         source = source.read_bytes()
+    # Its name in results is `-`, which is no word for a message.
+    called = "standard input" if isinstance(source, bytes) and name == "-" else name
     head = source[:HEAD_BYTES] if isinstance(source, bytes) else _head(source, name)
     request = OpenRequest(
         source=source if isinstance(source, bytes) else source.absolute(),
-        media_type=media_type_of(head, name),
+        media_type=media_type_of(head, called),
         password=password,
         max_pixels=max_pixels,
     )
     pool = tuple(WorkerProcess(request) for _ in range(workers))
     try:
-        return DocumentReader(_opened(pool[0], request, name), pool, page_timeout_s)
+        opened = replace(_opened(pool[0], request, called), name=name)
+        return DocumentReader(opened, pool, page_timeout_s)
     except BaseException:
         pool[0].kill()
         raise
@@ -206,8 +210,9 @@ def _head(path: Path, name: str) -> bytes:
         # Such as `.`, which has no name of its own.
         hint = "name one document in it"
         raise InputError(f"{name or path} is a folder", hint=hint) from None
-    except FileNotFoundError as error:
-        raise InputError(f"{name} does not exist", hint="check the path") from error
+    except FileNotFoundError:
+        hint = "check the path" if str(path) == name else f"check the path: {path}"
+        raise InputError(f"{name} does not exist", hint=hint) from None
     except OSError as error:
         raise InputError(
             f"{name} cannot be read: {error.strerror}", hint="check the permissions of the file"

@@ -34,7 +34,7 @@ def test_neither_tracebacks_nor_tables_steer_the_terminal(run_real: Run) -> None
 def test_an_error_shows_the_name_on_one_line(run_real: Run) -> None:
     done = run_real("parse", "a\nerror: b.pdf")
     assert done.returncode == 3
-    assert done.stderr.startswith("error: a\\nerror: b.pdf does not exist\n  caused by: ")
+    assert done.stderr.startswith("error: a\\nerror: b.pdf does not exist\n\nhint: ")
 
 
 @pytest.mark.parametrize("format_", ["json", "jsonl"])

@@ -90,7 +90,7 @@ def test_what_is_no_document(run_real: Run, tmp_path: Path, content: bytes, word
     check_refused(run_real("parse", "a.pdf"), 3, words)
     # The same bytes through a pipe, where there is no name.
     done = run_real("parse", "-", stdin=content)
-    check_refused(done, 3, words.replace("a.pdf", "-"))
+    check_refused(done, 3, words.replace("a.pdf", "standard input"))
 
 
 def test_paths_that_are_no_files(run_real: Run, tmp_path: Path) -> None:

@@ -58,6 +58,17 @@ def test_an_existing_report_is_not_touched(dataset: Path, tmp_path: Path) -> Non
     assert page.read_text() == "mine"
 
 
+def test_a_report_in_no_folder_says_how_to_make_it(
+    dataset: Path, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    page = tmp_path / "none" / "report.html"
+    arguments = ["eval", str(dataset), "--pred", str(tmp_path / "pred"), "--report"]
+    assert main([*arguments, str(page)]) == 4
+    assert f"mkdir -p '{page.parent}'" in capfd.readouterr().err
+    assert main([*arguments, str(tmp_path)]) == 4
+    assert f"name a file in it: {tmp_path}/report.html" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

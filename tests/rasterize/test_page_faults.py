@@ -70,10 +70,19 @@ DAMAGED = {
     "JPEG without pixels": (with_image(HEAD, DCT), "image"),
     "image that cannot be inflated": (with_image(GARBAGE, FLATE), "image"),
     "image cut within its compression": (with_image(SHORT, FLATE), "image"),
-    "contents that cannot be inflated": (with_contents(stream(GARBAGE, FLATE)), "damaged"),
-    "contents cut within their compression": (with_contents(stream(CUT, FLATE)), "damaged"),
+    "contents that cannot be inflated": (
+        with_contents(stream(GARBAGE, FLATE)),
+        "contents cannot be read",
+    ),
+    "contents cut within their compression": (
+        with_contents(stream(CUT, FLATE)),
+        "contents cannot be read",
+    ),
     "contents cut within a string": (with_contents(stream(b"BT /F 9 Tf (unfini")), "break off"),
-    "contents of no operators": (with_contents(stream(b"\x8a\xfe\x01garbage\x99")), "damaged"),
+    "contents of no operators": (
+        with_contents(stream(b"\x8a\xfe\x01garbage\x99")),
+        "contents cannot be read",
+    ),
     "contents that are no stream": (with_contents(b"<</Foo 1>>"), "missing"),
     "a second part that is no stream": (
         document(PAGE.replace(b"4 0 R", b"[4 0 R 5 0 R]") + b">>", stream(b"q Q"), b"<<>>"),
@@ -86,7 +95,7 @@ DAMAGED = {
             stream(GOOD, FLATE),
             stream(GARBAGE, FLATE + FORM),
         ),
-        "damaged",
+        "contents cannot be read",
     ),
     "a page object that is no page": (document(b"<</Foo 1>>"), "none"),
 }

@@ -45,6 +45,9 @@ def test_refuses(text):
 def test_says_how_many_pages_there_are():
     with pytest.raises(UsageError, match="no page 99, the document has 3 pages"):
         page_range("99", 3)
+    with pytest.raises(UsageError, match="no page 99, the document has 1 page") as caught:
+        page_range("99", 1)
+    assert caught.value.hint == "leave --pages out"
 
 
 @given(st.integers(1, 60), st.data())
