@@ -8,6 +8,10 @@ from typing import Protocol
 from ocria.batch.manifest import Entry
 from ocria.document import Page
 
+# Before either is done no time left is said.
+_MIN_DOCUMENTS = 3
+_MIN_PAGES = 10
+
 
 class Listener(Protocol):
     """Hears of a run as it goes."""
@@ -57,11 +61,13 @@ class Figures:
     def eta_s(self) -> float | None:
         """Seconds that the rest is likely to take; None while nothing can be said.
 
-        By documents, each resumed page counting as one that needs no time.
+        By documents, each resumed page counting as one that needs no time. The first document
+        says little of the others: nothing is said before a few are done, or a long one.
         """
         done, fresh_pages = self.documents.total(), self.num_pages
         left = self.num_found - self.num_skipped - done
-        if not done or not fresh_pages:
+        is_early = done < _MIN_DOCUMENTS and fresh_pages < _MIN_PAGES
+        if is_early or not done or not fresh_pages:
             return None
         known = self.num_resumed_pages + fresh_pages
         pages_a_document = known / done
