@@ -1,10 +1,12 @@
 """Trainer and engine see the same page alike: taps and drafts, image positions included."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from ocria.engine.speculative import DFlashDrafter
+from ocria.engine.speculative import DFlashDrafter, DraftRooms
 from ocria.engine.state import StatePool
 from ocria.models.base import PREFILL_CHUNK, ImagePatches, Window
 from ocria.models.drafter import DFlash, DrafterConfig
@@ -64,6 +66,21 @@ def random_drafter() -> DFlash:
     return drafter
 
 
+class ListenedTo:
+    """A target that keeps the logits which it was last asked for."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self.heard = torch.empty(0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
+
+    def head(self, hidden: torch.Tensor) -> torch.Tensor:
+        self.heard = self._target.head(hidden)
+        return self.heard
+
+
 def engine_drafts(
     loaded: LoadedModel, page: torch.Tensor, text: list[int], drafter: DFlash, stops: list[int]
 ) -> tuple[torch.Tensor, dict[int, torch.Tensor]]:
@@ -79,7 +96,8 @@ def engine_drafts(
     prompt = loaded.tokens.prompt.fill(patches.grid_h // 2, patches.grid_w // 2)
     pool = StatePool(target, num_slots=1, max_positions=1024)
     _, state = pool.acquire()
-    engine = DFlashDrafter(drafter, target)
+    host = ListenedTo(target)
+    engine = DFlashDrafter(DraftRooms(drafter, host))
     engine.prepare(prompt)
     rows, found, image_ND = [], {}, target.encode_image(image)
     while state.length < len(prompt.token_ids):
@@ -90,8 +108,8 @@ def engine_drafts(
     at, size = 0, 1
     while at < len(text) - 1:
         if at in stops:
-            engine._inject()
-            found[at] = engine._draft(text[at])[1]
+            assert engine.propose(text[: at + 1], most=15)
+            found[at] = host.heard
         kept = min(size, next((s for s in stops if s > at), len(text) - 1) - at)
         window = Window(state, (*text[at : at + kept], 77, 78))
         taps = target.verify([window]).taps_TLD[:kept]
