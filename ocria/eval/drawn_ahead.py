@@ -62,11 +62,14 @@ class _Drawn(Iterator[Picture]):
     def __init__(self, pictures: Iterator[Picture]) -> None:
         self._ready: queue.Queue[Picture | BaseException] = queue.Queue(_PAGES_AHEAD)
         self._is_closed = threading.Event()
+        self._end: BaseException | None = None
         threading.Thread(target=self._draw, args=(pictures,), name="drawing", daemon=True).start()
 
     def __next__(self) -> Picture:
-        item = self._ready.get()
+        # Nothing comes behind the end: whoever asks again is told again.
+        item = self._end or self._ready.get()
         if isinstance(item, BaseException):
+            self._end = item
             raise item
         return item
 
