@@ -264,3 +264,21 @@ def test_every_wear_keeps_shape_and_moves_boxes_with_the_ink(wear):
         inside = result.pixels[y0 + 12 : y1 - 12, x0 + 12 : x1 - 12].astype(float)
         around = result.pixels[max(y0 - 14, 0) : y0 - 6, x0:x1].astype(float)
         assert abs(inside.mean() - around.mean()) > 15
+
+
+def test_condensed_print_keeps_its_boxes(press):
+    margins = (40.0, 40.0, 40.0, 40.0)
+    sheet = Sheet(width_px=300, height_px=544, scale=1.0, margins_pt=margins, condense=0.75)
+    document = Manuscript(sheet=sheet, family=SERIF)
+    document.add(paragraph(PROSE * 3), Style())
+    (page,) = read_pages(press.print(document), document, 1)
+    assert page.pixels.shape == (544, 300)
+    ys, xs = np.nonzero(page.pixels < 128)
+    x0, y0, x1, y1 = page.placed[0].box
+    wanted = (x0 * 0.75, y0, x1 * 0.75, y1)
+    np.testing.assert_allclose((xs.min(), ys.min(), xs.max(), ys.max()), wanted, atol=2.5)
+
+
+def test_spaces_that_a_till_pads_with_are_one_space_in_the_truth():
+    block = Block(type="form_field", runs=(Run(ink="Date\u00a0\u00a0\u00a0:\u00a01/2/2020"),))
+    assert block.content() == "Date : 1/2/2020"

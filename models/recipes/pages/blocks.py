@@ -70,7 +70,8 @@ class Table:
     """Rows of cells; a place covered by a span of an earlier cell holds None.
 
     `lines` are rules of their own: above which row, from which column on; `part_lines` have a
-    column before which they end.
+    column before which they end. `pads_pt` is the room around a cell's text, across and down,
+    where it is not `inset_pt`.
     """
 
     rows: tuple[tuple[Cell | None, ...], ...]
@@ -81,6 +82,7 @@ class Table:
     shaded: bool = False
     lines: tuple[tuple[int, int], ...] = ()
     part_lines: tuple[tuple[int, int, int], ...] = ()
+    pads_pt: tuple[float, float] | None = None
 
     def markup(self) -> str:
         """OTSL: one token a place, `nl` after each row."""

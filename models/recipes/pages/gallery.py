@@ -14,7 +14,8 @@ from .kinds import KINDS
 from .sampler import make_samples, open_studio
 
 _SHAPES = {
-    "slide": (1024, 1408), "table": (640, 832), "receipt": (1408, 640), "region": (512, 640),
+    "slide": (1024, 1408), "table": (640, 832), "receipt": (1408, 640), "roll": (1408, 640),
+    "region": (512, 640),
     "science_table": (512, 640), "line": (128, 512), "formula": (320, 640), "strings": (512, 640),
 }  # fmt: skip
 _PAGE = (1408, 1024)

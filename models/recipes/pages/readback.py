@@ -6,6 +6,7 @@ import ctypes
 import unicodedata
 from dataclasses import dataclass, field
 
+import cv2
 import numpy as np
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
@@ -140,6 +141,9 @@ def _raster(page: pdfium.PdfPage, manuscript: Manuscript) -> np.ndarray:
     bitmap = page.render(scale=sheet.scale, grayscale=True, optimize_mode=None)
     pixels = np.array(bitmap.to_numpy(), copy=True)
     pixels = pixels.reshape(pixels.shape[0], pixels.shape[1])
+    if sheet.condense != 1.0:
+        shape = (sheet.width_px, pixels.shape[0])
+        pixels = cv2.resize(pixels, shape, interpolation=cv2.INTER_AREA)
     if pixels.shape != (sheet.height_px, sheet.width_px):
         padded = np.full((sheet.height_px, sheet.width_px), pixels[0, 0], np.uint8)
         height, width = min(padded.shape[0], pixels.shape[0]), min(padded.shape[1], pixels.shape[1])

@@ -78,11 +78,12 @@ def _finished(
         # The token names the clockwise turn that makes the page upright again.
         pixels = turned(damaged.pixels, turn).pixels
         return Sample(kind=kind, pixels=pixels, markup=f"<|rot{360 - turn}|>")
-    scale = draft.manuscript.sheet.scale
+    sheet = draft.manuscript.sheet
+    scales = (sheet.scale * sheet.condense, sheet.scale) * 2
     height, width = damaged.pixels.shape
     parts = []
     for placed in page.placed:
-        x0, y0, x1, y1 = (edge * scale for edge in placed.box)
+        x0, y0, x1, y1 = (edge * s for edge, s in zip(placed.box, scales, strict=True))
         box = moved_box((x0, y0, x1, y1), damaged.matrix)
         parts.append(_block_markup(placed, box, width, height))
     return Sample(kind=kind, pixels=damaged.pixels, markup="".join(parts))

@@ -45,7 +45,9 @@ def scan(pixels: Pixels, rng: random.Random, *, strength: float = 1.0, wear: Wea
         pixels = _uneven_ink(pixels, rng, noise)
     if happens(wear.bands):
         pixels = _bands(pixels, rng, noise)
-    if happens(wear.dots):
+    if happens(wear.needles):
+        pixels = _needles(pixels, rng)
+    elif happens(wear.dots):
         pixels = _dots(pixels, rng)
     if happens(wear.bleed):
         pixels = _bleed(pixels, rng)
@@ -79,6 +81,8 @@ def _captured(
         pixels = _folds(pixels, rng)
     if happens(wear.stamp):
         pixels = _stamp(pixels, rng)
+    if happens(wear.pen):
+        pixels = _pen(pixels, rng)
     if happens(wear.specks):
         pixels = _specks(pixels, rng, noise)
     if happens(wear.grain):
@@ -180,6 +184,40 @@ def _dots(pixels: Pixels, rng: random.Random) -> Pixels:
     for part in (np.s_[::every], np.s_[:, ::every]):
         out[part] = (out[part] * (1 - mix) + paper * mix).astype(np.uint8)
     return out
+
+
+def _needles(pixels: Pixels, rng: random.Random) -> Pixels:
+    """A needle printer's dots: print at half the resolution, each dot full or none."""
+    height, width = pixels.shape
+    paper = int(np.median(pixels[::8, ::8]))
+    small = cv2.resize(pixels, (width // 2, height // 2), interpolation=cv2.INTER_AREA)
+    # Half a dot's depth: strokes thinner than a needle print as a full one.
+    ink = float(np.percentile(small[::3, ::3], 1.5))
+    cut = paper - (paper - ink) * rng.uniform(0.3, 0.45)
+    dots = np.where(small < cut, ink, paper).astype(np.uint8)
+    full = cv2.resize(dots, (width, height), interpolation=cv2.INTER_NEAREST)
+    return cv2.GaussianBlur(full, (0, 0), rng.uniform(0.4, 0.9))
+
+
+def _pen(pixels: Pixels, rng: random.Random) -> Pixels:
+    """A pen's ticks, rings, strokes and scrawls: ink that is not text, and lets print show."""
+    height, width = pixels.shape
+    layer = np.full_like(pixels, 255)
+    shade = rng.randint(60, 170)
+    for _ in range(rng.randint(1, 3)):
+        x, y = rng.randrange(width), rng.randrange(height)
+        reach = min(height, width) * rng.uniform(0.03, 0.25)
+        points = [(x, y)]
+        for step in range(rng.randint(2, 14)):
+            lift = reach * 0.4 * (-1) ** step
+            points.append((int(x + reach * step / 7), int(y + lift * rng.uniform(0.2, 1.0))))
+        curve = np.array(points, np.int32)
+        if rng.random() < 0.3:
+            axes = (int(reach) + 2, int(reach * 0.4) + 2)
+            cv2.ellipse(layer, (x, y), axes, rng.randint(-20, 20), 0, 340, shade, 2, cv2.LINE_AA)
+        else:
+            cv2.polylines(layer, [curve], False, shade, rng.randint(1, 3), cv2.LINE_AA)
+    return cv2.min(pixels, layer)
 
 
 def _folds(pixels: Pixels, rng: random.Random) -> Pixels:

@@ -69,7 +69,10 @@ class Style:
 
 @dataclass(frozen=True, kw_only=True)
 class Sheet:
-    """The page: pixels wanted, pixels a point, margins in points, columns, running parts."""
+    """The page: pixels wanted, pixels a point, margins in points, columns, running parts.
+
+    `condense` narrows what is printed: a point is `scale` pixels high, `scale * condense` wide.
+    """
 
     width_px: int
     height_px: int
@@ -81,10 +84,11 @@ class Sheet:
     lang: str = "en"
     hyphenate: bool = True
     fill: str = "white"
+    condense: float = 1.0
 
     @property
     def width_pt(self) -> float:
-        return self.width_px / self.scale
+        return self.width_px / (self.scale * self.condense)
 
     @property
     def height_pt(self) -> float:
@@ -251,7 +255,8 @@ def _table_source(table: Table, number: int, style: Style) -> str:
     cells = _table_rules(table, colour)
     for y, row in enumerate(table.rows):
         cells += [_cell_source(cell, x, y, table, style) for x, cell in enumerate(row) if cell]
-    inset = f"(x: {table.inset_pt:.1f}pt, y: {table.inset_pt * 0.7:.1f}pt)"
+    across, down = table.pads_pt or (table.inset_pt, table.inset_pt * 0.7)
+    inset = f"(x: {across:.1f}pt, y: {down:.1f}pt)"
     return (
         f"#table(columns: {columns}, align: {align}, stroke: {stroke}, inset: {inset}, "
         + ", ".join(cells)

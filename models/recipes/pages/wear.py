@@ -32,6 +32,8 @@ class Wear:
     threshold: float = 0.13
     jpeg: float = 0.28
     inverse: float = 0.02
+    needles: float = 0.0
+    pen: float = 0.01
     blur_px: float = 0.9
     resolution: float = 0.6
 
@@ -60,4 +62,10 @@ THERMAL = Wear(
     warp=0.55, skew_deg=1.5, inset=0.35, bleed=0.05, stroke=0.3, uneven_ink=0.35, bands=0.35,
     dots=0.12, blur=0.4, low_resolution=0.4, tone=0.6, light=0.4, folds=0.4, stamp=0.05,
     threshold=0.16, jpeg=0.4, inverse=0.0,
+)  # fmt: skip
+# Rolls as they are handed in: thermal and needle printers, crumpled, written and stamped on.
+TILL = Wear(
+    warp=0.6, skew_deg=1.3, inset=0.25, bleed=0.05, stroke=0.35, uneven_ink=0.3, bands=0.25,
+    dots=0.06, blur=0.4, low_resolution=0.45, resolution=0.55, tone=0.6, light=0.35, folds=0.35,
+    stamp=0.12, threshold=0.22, jpeg=0.4, inverse=0.0, needles=0.15, pen=0.15,
 )  # fmt: skip

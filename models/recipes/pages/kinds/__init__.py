@@ -23,6 +23,7 @@ from . import (
     receipts,
     repeats,
     reports,
+    rolls,
     science,
     slides,
 )
@@ -38,6 +39,7 @@ KINDS: dict[str, Generator] = {
     "report": reports.report,
     "table": reports.table_image,
     "receipt": receipts.receipt,
+    "roll": rolls.roll,
     "letter": business.letter,
     "form": business.form,
     "invoice": business.invoice,
@@ -82,7 +84,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
         "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 3,
         "magazine": 4, "strings": 4, "empty": 2, "table": 3,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
-        "repeats": 3, "foreign": 2, "receipt": 4,
+        "repeats": 3, "foreign": 2, "receipt": 2, "roll": 7,
     },
     "dense": {
         "small_article": 10, "small_contract": 7, "small_statute": 11, "small_paper": 15,
@@ -95,7 +97,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
         "spending": 4, "magazine": 3,
         "ledger": 13, "register": 9, "blank_form": 5, "manual": 3,
     },
-    "tall": {"receipt": 62, "region": 16, "article": 12, "strings": 5, "manual": 5},
+    "tall": {"roll": 48, "receipt": 16, "region": 14, "article": 12, "strings": 5, "manual": 5},
     "crop": {
         "science_table": 28, "table": 18, "region": 22, "formula": 16, "strings": 9, "code": 4,
         "slide": 3, "empty": 3, "line": 3,
