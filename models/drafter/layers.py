@@ -9,15 +9,21 @@ Source: Chen et al. 2026, "DFlash" (arXiv 2602.06036), section 3; the convolutio
 the second generation. Norms are of the plain kind, unlike the target's 1 + w.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ocria.models.base import ROW_TILE
 from ocria.models.drafter.config import ConvConfig, DrafterConfig
 from ocria.models.layers.packed import can_pack, pack, packed_product
+
+# Blocks of a sequence that attend in one call where there are so many: in training.
+TOGETHER = 16
 
 
 class DraftLinear(nn.Module):
@@ -79,16 +85,42 @@ class LayerContext(NamedTuple):
     values_PJSD: Tensor
 
 
-class Sight(NamedTuple):
+@dataclass(frozen=True)
+class Sight:
     """What the rows of a block see, for one layer; True is seen.
 
     Attributes:
         context: [P, N, B or 1, S].
         block: [B, B], or None where the whole block is seen.
+        num_rows: B.
     """
 
     context: Tensor
     block: Tensor | None
+    num_rows: int
+
+    @cached_property
+    def together(self) -> Tensor:
+        """The same for `TOGETHER` blocks side by side, [P * N / G, 1, G * B, S + G * B].
+
+        Added to scores. One for all layers that see alike; rows begin at multiples of 16 bytes, as
+        the kernel asks.
+        """
+        pages, count, _, far = self.context.shape
+        rows = self.num_rows
+        near = torch.eye(TOGETHER, device=self.context.device, dtype=torch.bool)
+        near = near.repeat_interleave(rows, 0).repeat_interleave(rows, 1)
+        if self.block is not None:
+            near = near & self.block.repeat(TOGETHER, TOGETHER)
+        groups, own = pages * count // TOGETHER, TOGETHER * rows
+        width = far + own
+        bias = self.context.new_zeros(groups, 1, own, -(-width // 8) * 8, dtype=torch.bfloat16)[
+            ..., :width
+        ]
+        seen = self.context.expand(-1, -1, rows, -1).reshape(groups, 1, own, far)
+        bias[..., :far].masked_fill_(~seen, -torch.inf)
+        bias[..., far:].masked_fill_(~near, -torch.inf)
+        return bias
 
 
 class DynamicConv(nn.Module):
@@ -144,6 +176,8 @@ class DraftAttention(nn.Module):
         query = turn(self.q_norm(self.q_proj(x_PNBH).unflatten(-1, (self.num_heads, -1))))
         query_PJNBUD = query.unflatten(3, (self.num_kv_heads, -1)).permute(0, 3, 1, 2, 4, 5)
         keys, values = self.keys_values(x_PNBH, turn)
+        if x_PNBH.shape[1] % TOGETHER == 0:
+            return self.o_proj(self._crowded(query, keys, values, context, sight))
         keys_PJNBD, values_PJNBD = (t.permute(0, 3, 1, 2, 4) for t in (keys, values))
         far = (query_PJNBUD * self.scale).flatten(2, 4) @ context.keys_PJSD.mT
         far = far.unflatten(2, query_PJNBUD.shape[2:5])
@@ -158,6 +192,40 @@ class DraftAttention(nn.Module):
         mixed = (far.flatten(2, 4) @ context.values_PJSD).unflatten(2, query_PJNBUD.shape[2:5])
         mixed = mixed + (near.flatten(3, 4) @ values_PJNBD).unflatten(3, near.shape[3:5])
         return self.o_proj(mixed.permute(0, 2, 3, 1, 4, 5).flatten(3))
+
+    def _crowded(
+        self,
+        query_PNBQD: Tensor,
+        keys_PNBJD: Tensor,
+        values_PNBJD: Tensor,
+        context: LayerContext,
+        sight: Sight,
+    ) -> Tensor:
+        """Many blocks of a sequence: groups of them share one call, and scores are never stored."""
+        pages, count, rows = query_PNBQD.shape[:3]
+        groups = count // TOGETHER
+        shared = self.num_heads // self.num_kv_heads
+
+        def beside(far_PJSD: Tensor, near_PNBJD: Tensor) -> Tensor:
+            far = far_PJSD[:, None].expand(-1, groups, -1, -1, -1)
+            near = near_PNBJD.view(pages, groups, TOGETHER * rows, self.num_kv_heads, -1)
+            both = torch.cat([far, near.transpose(2, 3).to(far.dtype)], -2)
+            return both.flatten(0, 1).repeat_interleave(shared, 1)
+
+        query = query_PNBQD.reshape(pages * groups, TOGETHER * rows, self.num_heads, -1)
+        keys, values = (
+            beside(context.keys_PJSD, keys_PNBJD),
+            beside(context.values_PJSD, values_PNBJD),
+        )
+        with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
+            mixed = F.scaled_dot_product_attention(
+                query.transpose(1, 2).to(keys.dtype),
+                keys,
+                values,
+                attn_mask=sight.together.to(keys.dtype),
+                scale=self.scale,
+            )
+        return mixed.transpose(1, 2).reshape(pages, count, rows, -1)
 
 
 class DraftFeedForward(nn.Module):

@@ -90,9 +90,12 @@ class DFlash(nn.Module):
         turn = self.turn(positions_PNB)
         before = context_positions_PS[:, None, None] < anchors_PN[..., None, None]
         x_PNBH = embedded_PNBH * self.config.embedding_scale
+        sights = {
+            rule: _sight(rule, before, positions_PNB, context_positions_PS, steps_B)
+            for rule in set(self.config.layers)
+        }
         for layer, rule, seen in zip(self.layers, self.config.layers, context, strict=True):
-            sight = _sight(rule, before, positions_PNB, context_positions_PS, steps_B)
-            x_PNBH = layer(x_PNBH, seen, turn, sight)
+            x_PNBH = layer(x_PNBH, seen, turn, sights[rule])
         return self.norm(x_PNBH)
 
     def choose(self, hidden_PNKH: Tensor, logits_PNKV: Tensor, anchor_ids_PN: Tensor) -> Tensor:
@@ -131,4 +134,4 @@ def _sight(
     if rule.window is not None and rule.window < len(steps_B):
         near = (steps_B[:, None] - steps_B).abs() < rule.window
         block = near if block is None else block & near
-    return Sight(context, block)
+    return Sight(context, block, len(steps_B))

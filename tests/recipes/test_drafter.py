@@ -10,6 +10,7 @@ from tokenizers import Tokenizer as Pieces
 from torch import Tensor
 
 from ocria.models.drafter import DFlash, DrafterConfig, load_drafter
+from ocria.models.finding import SHIPPED
 from ocria.models.recipes.checkpoint.attach import attach
 from ocria.models.recipes.drafter import blocks as blocks_module
 from ocria.models.recipes.drafter.blocks import Blocks, blocks_at, draw_blocks, place_weights
@@ -30,7 +31,6 @@ from ocria.models.recipes.nano.layout import save_folder
 from ocria.models.recipes.nano.model import Geometry, Reader, text_room
 from ocria.models.recipes.nano.train import Rank
 from ocria.models.recipes.nano.vocabulary import EOS, MASK, PAD
-from ocria.models.registry import SHIPPED
 from ocria.tokenizer import Tokenizer
 from ocria.weights import read_manifest
 
@@ -136,6 +136,25 @@ def test_a_new_drafter_is_a_first_generation_one_in_effect() -> None:
     assert torch.equal(chosen, logits.argmax(-1))
 
 
+def test_blocks_side_by_side_see_what_each_sees_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outputs and gradients, over contexts of any length, none included."""
+    content = public_config(Sizes(**SMALL_SIZES), Geometry(rows=6720, width=64))
+    drafter = new_drafter(DrafterConfig.from_mapping(content), torch.ones(64), 3).double()
+    for parameter in drafter.parameters():
+        torch.nn.init.normal_(parameter, 0.5, 0.3)
+    taps, positions = torch.randn(2, 21, 128).double(), torch.arange(21).expand(2, -1)
+    blocks, anchors = torch.randn(2, 32, 5, 64).double(), torch.randint(0, 22, (2, 32))
+    anchors[0, 0] = 0
+    found = []
+    for together in (16, 64):
+        monkeypatch.setattr("ocria.models.drafter.layers.TOGETHER", together)
+        rows = drafter(blocks, anchors, drafter.context(taps, positions), positions)
+        slopes = torch.autograd.grad(rows.square().sum(), list(drafter.layers.parameters()))
+        found.append((rows, *slopes))
+    for crowded, alone in zip(*found, strict=True):
+        torch.testing.assert_close(crowded, alone)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A target of the shipped sizes, the only ones that the recipe reads, with random weights."""
@@ -209,6 +228,16 @@ def test_a_run_resumes_where_it_was(folder: Path, trained: Path, tmp_path: Path)
     before, after = (load_file(f / "checkpoint.safetensors") for f in (trained, tmp_path))
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_run_begins_from_an_exported_drafter(folder: Path, trained: Path, tmp_path: Path) -> None:
+    weights, content = read_checkpoint(trained / "checkpoint.safetensors")
+    save_drafter(tmp_path / "given", weights, content, "fp8")
+    given, _ = read_checkpoint(tmp_path / "given")
+    plan = small_plan(folder, tmp_path / "out", base=tmp_path / "given", max_steps=0)
+    run = train(plan, CPU_RANK, iter(()))
+    for name, parameter in run.drafter.named_parameters():
+        torch.testing.assert_close(parameter.detach(), given[name])
 
 
 def test_a_step_that_is_not_finite_changes_nothing(folder: Path, tmp_path: Path) -> None:

@@ -21,8 +21,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ocria.models.drafter.config import DrafterConfig
+from ocria.models.drafter.layers import TOGETHER
 from ocria.models.recipes.drafter.blocks import Losses, Weighting, draw_blocks, hidden_rows, losses
 from ocria.models.recipes.drafter.design import Sizes, new_drafter, public_config
+from ocria.models.recipes.drafter.export import read_checkpoint
 from ocria.models.recipes.drafter.store import live_batches, stored_batches
 from ocria.models.recipes.drafter.target import FrozenTarget, Reading
 from ocria.models.recipes.nano import model
@@ -38,6 +40,7 @@ _NOT_MUON = ("codebook", "base_kernel", "kernel_projection")
 class Plan:
     """One training run. Times in seconds; `total_s` is counted over all calls of the run.
 
+    It begins from `base`, a drafter's folder or checkpoint, or from new weights.
     Pages come from `pages`, a folder of stored batches, or are made live from corpus and fonts.
     `blocks` are anchors of one step on one rank, `steps_a_batch` steps of one target pass.
     """
@@ -45,6 +48,7 @@ class Plan:
     target: Path
     out: Path
     total_s: float
+    base: Path | None = None
     pages: Path | None = None
     corpus: Path | None = None
     fonts: Path | None = None
@@ -87,6 +91,8 @@ class Run:
         config = DrafterConfig.from_mapping(self.content)
         gains = 1 + self.target.reader.norm.weight.detach().cpu()
         self.drafter = new_drafter(config, gains, plan.seed).to(rank.device)
+        if plan.base is not None:
+            self._begin_from(plan.base)
         self.optimiser = Optimiser(self.drafter, Rates(peak=plan.peak), not_muon=_NOT_MUON)
         self.step = self.skipped = self.dropped = self.pages = 0
         self.spent_s = 0.0
@@ -110,7 +116,8 @@ class Run:
         if reading is None:
             return None
         plan, size = self.plan, self.drafter.config.block_size
-        count = max(1, plan.blocks // len(reading.ids_PT))
+        # Whole groups, which attend in one call.
+        count = TOGETHER * max(1, round(plan.blocks / len(reading.ids_PT) / TOGETHER))
         try:
             blocks = draw_blocks(reading, count, size, self._draws)
             with self.target.precision():
@@ -152,6 +159,13 @@ class Run:
         out = self.plan.out
         save_file(tensors, out / "checkpoint.tmp", metadata=meta)
         (out / "checkpoint.tmp").replace(out / "checkpoint.safetensors")
+
+    def _begin_from(self, base: Path) -> None:
+        weights, content = read_checkpoint(base)
+        assert content == self.content, f"{base} is another drafter"
+        with torch.no_grad():
+            for name, parameter in self.drafter.named_parameters():
+                parameter.copy_(weights[name])
 
     def _resume(self) -> None:
         path = self.plan.out / "checkpoint.safetensors"
