@@ -1,4 +1,4 @@
-"""Finds checkpoints and turns a folder into a model that is ready to run."""
+"""Turns a checkpoint folder into a model that is ready to run; `finding` finds folders."""
 
 import logging
 import math
@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ocria.document import ModelInfo
-from ocria.errors import WeightsError
 from ocria.models.base import Target
 from ocria.models.device import dtype_of
-from ocria.models.presets import NATIVE, PRESETS, Preset, preset_named, preset_of
+from ocria.models.finding import CheckpointRow
+from ocria.models.presets import NATIVE, PRESETS, Preset, preset_of
 from ocria.models.qwen3_5.config import Qwen35Config, read_config
 from ocria.models.qwen3_5.fused import can_fuse
 from ocria.models.qwen3_5.mixed import TABLES, fits_blocks, nvfp4_groups
@@ -27,28 +27,14 @@ from ocria.quantization.rounded_source import UNCALIBRATED, MixedSource, PlainSo
 from ocria.quantization.source import QuantizedSource
 from ocria.tokenizer import Tokenizer
 from ocria.weights import CheckpointReader, LoadReport, assign, read_manifest
-from ocria.weights.hub import NOTICE, fetch
-from ocria.weights.hub_cache import NEEDED, cached_snapshot, name_of, parse_hub_id
+from ocria.weights.hub import NOTICE
+from ocria.weights.hub_cache import cached_snapshot, name_of, parse_hub_id
 from ocria.weights.manifest import Manifest, check_sizes, digest_of_files
 
 Weights = QuantizedSource | MixedSource | PlainSource
 
-SHIPPED = Path(__file__).parent / "checkpoints"
 _DTYPE_NAMES = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float32: "fp32"}
 _LOGGER = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CheckpointRow:
-    """One line of `ocria models`; `drafter_bytes` come on top of `num_bytes`."""
-
-    name: str
-    folder: Path
-    licence: str
-    precision: str
-    num_bytes: int
-    digest: str
-    drafter_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,59 +58,6 @@ class LoadedModel:
     info: ModelInfo
     report: LoadReport
     preset: Preset = NATIVE
-
-
-def find_checkpoint(name: str | Path, *, may_fetch: bool = True) -> Path:
-    """Folder of a checkpoint by name: shipped, a folder's path, a preset, or an id of the hub.
-
-    A preset and an id are looked up in the hub's local cache; only what is not there is fetched,
-    unless `may_fetch` is unset.
-
-    Raises:
-        WeightsError: none of these, or not on this machine and not to be had; the hint lists
-            the names, or the files that were looked for.
-    """
-    folder = Path(name)
-    shipped = SHIPPED / folder.name if len(folder.parts) == 1 else folder
-    for candidate in (shipped, folder):
-        if (candidate / "config.json").is_file():
-            return candidate
-    if folder.is_dir():
-        raise WeightsError(
-            f"model `{name}` is not a checkpoint folder (no config.json)",
-            hint=f"a folder holds {', '.join(names[0] for names in NEEDED)} and *.safetensors",
-        )
-    preset = preset_named(str(name))
-    hub_id = parse_hub_id((preset.hub_id if preset else None) or str(name))
-    if hub_id is not None:
-        return fetch(hub_id, may_fetch=may_fetch)
-    shipped_names = [row.name for row in list_checkpoints()]
-    names = ", ".join([*shipped_names, *(preset.name for preset in PRESETS)])
-    raise WeightsError(f"model `{name}` is unknown", hint=f"a folder, or one of: {names}")
-
-
-def list_checkpoints() -> tuple[CheckpointRow, ...]:
-    """The shipped checkpoints, by name.
-
-    Raises:
-        WeightsError: a manifest cannot be understood.
-    """
-    rows = []
-    for folder in sorted(SHIPPED.iterdir()) if SHIPPED.is_dir() else ():
-        manifest = read_manifest(folder)
-        if manifest is not None:
-            rows.append(
-                CheckpointRow(
-                    name=manifest.name,
-                    folder=folder,
-                    licence=manifest.licence,
-                    precision=manifest.precision,
-                    num_bytes=manifest.num_bytes,
-                    digest=manifest.digest,
-                    drafter_bytes=manifest.drafter_bytes,
-                )
-            )
-    return tuple(rows)
 
 
 def list_cached() -> tuple[CheckpointRow, ...]:

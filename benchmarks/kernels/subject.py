@@ -18,11 +18,12 @@ from ocria.engine.graphs import Captured, StaticPass
 from ocria.kernels.small_gemm import reference
 from ocria.kernels.small_gemm.layout import PackedWeight
 from ocria.models.base import ImagePatches, Output, Prompt
+from ocria.models.finding import find_checkpoint
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.fused import FusedDecoder
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
 from ocria.models.qwen3_5.names import FLOAT32_NAMES
-from ocria.models.registry import LoadedModel, find_checkpoint, load, open_checkpoint
+from ocria.models.registry import LoadedModel, load, open_checkpoint
 from ocria.options import DEFAULT_MODEL
 from ocria.pipeline.page_reader import image_settings
 from ocria.vision import page_patches

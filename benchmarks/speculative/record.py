@@ -27,7 +27,8 @@ from ocria.bench.measured_target import ImageTokens, MeasuredTarget
 from ocria.bench.page_set import BenchPage, read_page_set
 from ocria.engine import Engine, EngineConfig, Request, Result
 from ocria.engine.speculative import DFlashDrafter
-from ocria.models.registry import LoadedModel, find_checkpoint, load
+from ocria.models.finding import find_checkpoint
+from ocria.models.registry import LoadedModel, load
 from ocria.options import DrafterName
 from ocria.pipeline.dflash import DFlashMaker, dflash_maker
 from ocria.pipeline.page_reader import image_settings, longest_page

@@ -102,6 +102,10 @@ def _gpus(wanted: int) -> list[str]:
 
 def open_lane(options: BatchOptions) -> Lane:
     """One model in this process."""
+    from ocria.models.finding import find_checkpoint, named_drafter
+
+    find_checkpoint(options.parse.model)
+    named_drafter(options.parse.drafter_model)
     # Imports torch: after everything that can fail sooner.
     from ocria.models.device import resolve_device
     from ocria.pipeline.page_reader import PAGE_THREADS, load_page_reader

@@ -24,8 +24,9 @@ from ocria.bench.stages import decode_stage, stage_figures, time_vision
 from ocria.bench.traffic import Counter, stored_weight_bytes
 from ocria.models.base import Target
 from ocria.models.device import dtype_of, resolve_device
+from ocria.models.finding import find_checkpoint
 from ocria.models.qwen3_5.config import Qwen35Config
-from ocria.models.registry import find_checkpoint, load
+from ocria.models.registry import load
 
 _DEFAULT_RUNG = "auto"
 """What `ocria parse` does when nobody says otherwise."""

@@ -31,7 +31,7 @@ from ocria.quantization.modelopt import CONFIG_FILE
 from ocria.quantization.schemes import SchemeName
 from ocria.weights import CheckpointReader, Manifest, write_manifest
 from ocria.weights.manifest import digest_files
-from ocria.weights.reader import INDEX_FILE
+from ocria.weights.shards import INDEX_FILE
 
 TABLE_FILE = "sensitivity.csv"
 PLOT_FILE = "sensitivity.svg"

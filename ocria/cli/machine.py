@@ -110,8 +110,8 @@ def _kernels(device: str) -> str:
 
 def _drafter(model: str, device_name: str) -> str:
     from ocria.models.drafter import DrafterConfig, find_drafter
+    from ocria.models.finding import find_checkpoint
     from ocria.models.qwen3_5.config import read_config
-    from ocria.models.registry import find_checkpoint
     from ocria.pipeline.draft_costs import draft_costs
     from ocria.pipeline.mtp import brings_mtp
 
@@ -151,7 +151,7 @@ def _keeps_rows_apart(device: "torch.device", checkpoint: Path) -> bool:
 
 
 def _model(name: str) -> str:
-    from ocria.models.registry import find_checkpoint
+    from ocria.models.finding import find_checkpoint
     from ocria.weights import read_manifest, verify
 
     folder = find_checkpoint(name, may_fetch=False)

@@ -12,7 +12,7 @@ from ocria.errors import ExitCode, WeightsError
 from ocria.options import DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from ocria.models.registry import CheckpointRow
+    from ocria.models.finding import CheckpointRow
 
 DAMAGE_HINT = "install ocria again, or copy the checkpoint again from where it came from"
 
@@ -35,7 +35,8 @@ def models(
 
 
 def _list(sink: TextIO, *, verify: bool, as_json: bool) -> ExitCode:
-    from ocria.models.registry import list_cached, list_checkpoints
+    from ocria.models.finding import list_checkpoints
+    from ocria.models.registry import list_cached
 
     shipped = list_checkpoints()
     if not shipped:

@@ -1,13 +1,10 @@
 """The DFlash drafter of a loaded model: found, loaded once, and one object made for each page."""
 
-from pathlib import Path
-
 from ocria.engine.speculative import DFlashDrafter, DraftRooms
 from ocria.errors import WeightsError
 from ocria.models.drafter import DraftHost, LoadedDrafter, find_drafter, load_drafter
+from ocria.models.finding import named_drafter
 from ocria.models.registry import LoadedModel
-from ocria.weights.hub import fetch
-from ocria.weights.hub_cache import DRAFTER_FILES, parse_hub_id
 
 
 class DFlashMaker:
@@ -31,18 +28,6 @@ class DFlashMaker:
         return DFlashDrafter(self._rooms)
 
 
-def drafter_folder(named: str | None) -> Path | None:
-    """The folder that `--drafter-model` names: a path, or an id of the hub, fetched if need be.
-
-    Raises:
-        WeightsError: an id that is not on this machine and cannot be fetched.
-    """
-    if named is None:
-        return None
-    hub_id = None if Path(named).exists() else parse_hub_id(named)
-    return Path(named) if hub_id is None else fetch(hub_id, DRAFTER_FILES)
-
-
 def dflash_maker(model: LoadedModel, named: str | None = None) -> DFlashMaker | None:
     """Loads the drafter that lies in the checkpoint's folder, or the one that is named.
 
@@ -52,7 +37,7 @@ def dflash_maker(model: LoadedModel, named: str | None = None) -> DFlashMaker | 
     Raises:
         WeightsError: it is damaged, or made for another target.
     """
-    folder = find_drafter(model.folder, drafter_folder(named))
+    folder = find_drafter(model.folder, named_drafter(named))
     if folder is None:
         return None
     if not isinstance(model.target, DraftHost):

@@ -22,19 +22,19 @@ from ocria.errors import DeviceError, PageErrorCode, WeightsError
 from ocria.models.base import WINDOW
 from ocria.models.device import dtype_of, resolve_device
 from ocria.models.drafter import find_drafter
+from ocria.models.finding import find_checkpoint, named_drafter
 from ocria.models.presets import NATIVE
 from ocria.models.qwen3_5.model import keeps_rows_apart
 from ocria.models.registry import (
     Checkpoint,
     LoadedModel,
     fill,
-    find_checkpoint,
     open_checkpoint,
 )
 from ocria.models.special_tokens import SpecialTokens
 from ocria.options import DrafterName, ParseOptions
 from ocria.pipeline.admission import admit, memory_need
-from ocria.pipeline.dflash import dflash_maker, drafter_folder
+from ocria.pipeline.dflash import dflash_maker
 from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
@@ -263,7 +263,7 @@ def load_page_reader(
         DeviceError: the device cannot be used, or has too little memory.
     """
     folder = find_checkpoint(options.model)
-    named = drafter_folder(options.drafter_model)
+    named = named_drafter(options.drafter_model)
     if find_drafter(folder, named) is None and options.drafter == "dflash":
         raise WeightsError(
             f"the model {folder.name} has no dflash drafter",

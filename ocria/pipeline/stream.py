@@ -89,7 +89,12 @@ class PageStream:
 
 
 def _load(options: ParseOptions) -> "PageReader":
-    # Imports torch, while a worker process is already busy with the document.
+    from ocria.models.finding import find_checkpoint, named_drafter
+
+    # A name that cannot be had is told of before seconds go into the import of torch, which
+    # comes while a worker process is already busy with the document.
+    find_checkpoint(options.model)
+    named_drafter(options.drafter_model)
     from ocria.pipeline.page_reader import load_page_reader
 
     return load_page_reader(options)

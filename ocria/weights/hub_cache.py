@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ocria.errors import WeightsError
 from ocria.weights.manifest import Problem
-from ocria.weights.reader import SINGLE_FILE, shard_names
+from ocria.weights.shards import SINGLE_FILE, shard_names
 
 Needed = tuple[tuple[str, ...], ...]
 NEEDED: Needed = (

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ocria.errors import WeightsError
 from ocria.weights.digest_cache import sha256_of
-from ocria.weights.reader import INDEX_FILE, shard_names
+from ocria.weights.shards import INDEX_FILE, shard_names
 
 MANIFEST_FILE = "checkpoint.json"
 DRAFTER_FOLDER = "drafter"

@@ -13,9 +13,9 @@ from ocria.bench.traffic import (
     stored_weight_bytes,
     vision_flops,
 )
+from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35
-from ocria.models.registry import SHIPPED
 
 NANO = SHIPPED / "ocria-nano"
 

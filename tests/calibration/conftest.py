@@ -12,7 +12,7 @@ from tokenizers import decoders, models, pre_tokenizers
 
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 SPECIALS = {0: "<pad>", 1: "<eos>", 2: "<vs>", 3: "<ve>", 260: "<|image_pad|>"}
 CONFIG: dict[str, Any] = {

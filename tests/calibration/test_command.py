@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ocria.cli import main
-from ocria.models.registry import find_checkpoint
+from ocria.models.finding import find_checkpoint
 
 
 @pytest.fixture(autouse=True)

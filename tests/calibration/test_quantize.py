@@ -19,7 +19,7 @@ from ocria.models.registry import load
 from ocria.quantization.layouts import read_quantization
 from ocria.quantization.source import QuantizedSource
 from ocria.weights import CheckpointReader, verify
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 KEPT = ("visual.", "norm", "in_proj_a", "in_proj_b", "conv1d", "A_log", "dt_bias")
 CPU = torch.device("cpu")

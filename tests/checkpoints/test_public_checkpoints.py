@@ -208,7 +208,7 @@ def test_folders_without_a_head_draft_without_it(folder_of: FolderOf) -> None:
 def test_names_lead_to_a_snapshot_of_the_hub_s_cache(
     folder_of: FolderOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ocria.models.registry import find_checkpoint
+    from ocria.models.finding import find_checkpoint
 
     snapshot = tmp_path / "models--datalab-to--chandra-ocr-2" / "snapshots" / "abc"
     snapshot.parent.mkdir(parents=True)

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from PIL import Image
 
 HEAVY = (
     "torch",
@@ -36,6 +38,23 @@ def modules_after(code: str) -> set[str]:
 )
 def test_nothing_heavy_is_imported(code: str) -> None:
     assert sorted(modules_after(code) & set(HEAVY)) == []
+
+
+def test_a_model_that_cannot_be_had_is_told_of_before_torch_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Image.new("RGB", (40, 40), "white").save(tmp_path / "page.png")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    page, out = str(tmp_path / "page.png"), str(tmp_path / "out")
+    for arguments in (
+        ["parse", page, "--model", "someone/else"],
+        ["parse", page, "--drafter-model", "someone/else"],
+        ["batch", page, out, "--model", "someone/else"],
+    ):
+        modules = modules_after(f"from ocria.cli import main; assert main({arguments}) == 6")
+        assert "torch" not in modules
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

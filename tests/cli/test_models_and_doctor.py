@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from ocria.cli import main
 from ocria.cli.machine import _drafter
-from ocria.models.registry import SHIPPED
+from ocria.models.finding import SHIPPED
 from ocria.weights import Manifest, write_manifest
 from ocria.weights.manifest import digest_files
 
@@ -31,7 +31,7 @@ def checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         files=digest_files(folder),
     )
     write_manifest(folder, manifest)
-    monkeypatch.setattr("ocria.models.registry.SHIPPED", tmp_path / "checkpoints")
+    monkeypatch.setattr("ocria.models.finding.SHIPPED", tmp_path / "checkpoints")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "no-hub"))
     return folder
 
@@ -105,7 +105,7 @@ def test_models_as_json(checkpoint: Path, capfd: Capture) -> None:
 def test_no_checkpoint_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Capture
 ) -> None:
-    monkeypatch.setattr("ocria.models.registry.SHIPPED", tmp_path)
+    monkeypatch.setattr("ocria.models.finding.SHIPPED", tmp_path)
     assert main(["models"]) == 6
     captured = capfd.readouterr()
     assert captured.out == "" and "no checkpoint is installed" in captured.err

@@ -10,9 +10,9 @@ from ocria.engine.request import Request
 from ocria.engine.speculative import Sampling
 from ocria.engine.state import StatePool
 from ocria.models.base import Prompt, Window
+from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
-from ocria.models.registry import SHIPPED
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ocria.eval.drawn_ahead import Waiting, drawn_ahead
 from ocria.eval.engines import PageImage, UnreadablePage, register_engine
 from ocria.eval.html_report import write_html
 from ocria.eval.predictions import FAILED, PagePrediction
-from ocria.models.registry import find_checkpoint
+from ocria.models.finding import find_checkpoint
 
 SLOTS = 3
 SHADES = (10, 20, 30, 40, 50)

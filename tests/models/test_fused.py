@@ -7,9 +7,10 @@ from torch import Tensor
 from ocria.engine.state import StatePool
 from ocria.models.base import Prompt, Window
 from ocria.models.device import resolve_device
+from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
-from ocria.models.registry import SHIPPED, load
+from ocria.models.registry import load
 from ocria.weights import assign
 
 from .test_parity import VARIANTS, StateDict, reference_config

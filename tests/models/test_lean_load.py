@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ocria.engine.state import StatePool
-from ocria.models import registry
+from ocria.models import finding, registry
 from ocria.models.base import Prompt, Window
 from ocria.models.qwen3_5 import model as model_module
 from ocria.models.qwen3_5.model import Qwen35
@@ -18,7 +18,7 @@ def lean(monkeypatch: pytest.MonkeyPatch) -> Qwen35:
     """The shipped model as a CUDA device gets it; its kernels run as their references here."""
     for module in (registry, model_module):
         monkeypatch.setattr(module, "can_fuse", lambda *arguments: True)
-    folder = registry.find_checkpoint(DEFAULT_MODEL)
+    folder = finding.find_checkpoint(DEFAULT_MODEL)
     target = registry.load(folder, device=CPU, dtype=torch.bfloat16, packed=False).target
     assert isinstance(target, Qwen35)
     return target
@@ -36,7 +36,7 @@ def test_the_decoder_holds_no_plain_matrix(lean: Qwen35) -> None:
 
 
 def test_it_writes_what_the_plain_model_writes(lean: Qwen35) -> None:
-    folder = registry.find_checkpoint(DEFAULT_MODEL)
+    folder = finding.find_checkpoint(DEFAULT_MODEL)
     plain = registry.load(folder, device=CPU, dtype=torch.bfloat16, keep_plain=True).target
     assert isinstance(plain, Qwen35) and len(plain.model.language_model.layers) > 0
     plain.fused = None

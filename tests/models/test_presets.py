@@ -9,7 +9,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers
 
 from ocria.errors import WeightsError
-from ocria.models import registry
+from ocria.models import finding
 from ocria.models.chat_template import read_chat_template, render_turn
 from ocria.models.presets import GENERIC, NATIVE, PRESETS, Preset, preset_named, preset_of
 from ocria.models.qwen3_5.config import Qwen35Config
@@ -199,11 +199,11 @@ def test_a_name_leads_to_the_cache_and_a_path_does_not(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        registry, "fetch", lambda found, **options: asked.append(found.repo) or tmp_path
+        finding, "fetch", lambda found, **options: asked.append(found.repo) or tmp_path
     )
-    assert registry.find_checkpoint("chandra-ocr-2") == tmp_path
-    assert registry.find_checkpoint("someone/else") == tmp_path
+    assert finding.find_checkpoint("chandra-ocr-2") == tmp_path
+    assert finding.find_checkpoint("someone/else") == tmp_path
     assert asked == ["datalab-to/chandra-ocr-2", "someone/else"]
     with pytest.raises(WeightsError, match="is unknown"):
-        registry.find_checkpoint(tmp_path / "not" / "there")
+        finding.find_checkpoint(tmp_path / "not" / "there")
     assert len(asked) == 2

@@ -12,13 +12,13 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers
 
 from ocria.errors import WeightsError
-from ocria.models import registry
+from ocria.models import finding, registry
 from ocria.models.base import ImagePatches
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.weights import CheckpointReader, Manifest, verify, write_manifest
 from ocria.weights.manifest import digest_files
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 CPU = torch.device("cpu")
 SPECIALS = {0: "<pad>", 1: "<eos>", 2: "<vs>", 3: "<ve>", 260: "<|image_pad|>", 262: "<|mask|>"}
@@ -245,21 +245,21 @@ def test_a_manifest_names_the_model_and_guards_its_size(folder: Path) -> None:
 
 def test_unknown_models_are_told_the_names(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="model `nothing` is unknown") as caught:
-        registry.find_checkpoint("nothing")
+        finding.find_checkpoint("nothing")
     assert "ocria-nano" in (caught.value.hint or "")
     assert "chandra-ocr-2" in (caught.value.hint or "")
     with pytest.raises(WeightsError, match="is not a checkpoint folder"):
-        registry.find_checkpoint(tmp_path)
+        finding.find_checkpoint(tmp_path)
     with pytest.raises(WeightsError, match="is unknown"):
-        registry.find_checkpoint("/some/where")
+        finding.find_checkpoint("/some/where")
 
 
 def test_a_folder_is_found_by_its_path(folder: Path) -> None:
-    assert registry.find_checkpoint(str(folder)) == folder
+    assert finding.find_checkpoint(str(folder)) == folder
 
 
 def test_the_shipped_checkpoint_is_whole_and_within_its_bytes() -> None:
-    rows = {row.name: row for row in registry.list_checkpoints()}
+    rows = {row.name: row for row in finding.list_checkpoints()}
     row = rows["ocria-nano"]
     assert verify(row.folder) == ()
     assert (row.licence, row.precision) == ("Apache-2.0", "nvfp4+fp8")
@@ -273,7 +273,7 @@ def test_the_shipped_checkpoint_is_whole_and_within_its_bytes() -> None:
 
 
 def test_the_shipped_tower_is_not_quantised() -> None:
-    reader = CheckpointReader(registry.find_checkpoint("ocria-nano"))
+    reader = CheckpointReader(finding.find_checkpoint("ocria-nano"))
     vision = [info for info in reader if info.name.startswith("model.visual.")]
     assert vision and {info.dtype for info in vision} == {torch.bfloat16}
     assert all(info.shard.startswith("vision-") for info in vision)

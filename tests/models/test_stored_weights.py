@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from ocria.engine.state import StatePool
+from ocria.models.finding import find_checkpoint
 from ocria.models.qwen3_5 import stored_weights
 from ocria.models.qwen3_5.model import Qwen35
-from ocria.models.registry import find_checkpoint, load
+from ocria.models.registry import load
 
 CPU = torch.device("cpu")
 IDS = [5, 900, 17, 6200, 44, 3000, 8]

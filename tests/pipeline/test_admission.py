@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from ocria.errors import DeviceError
-from ocria.models.registry import Checkpoint, find_checkpoint, open_checkpoint
+from ocria.models.finding import find_checkpoint
+from ocria.models.registry import Checkpoint, open_checkpoint
 from ocria.options import DEFAULT_MODEL, ParseOptions
 from ocria.pipeline import admission
 from ocria.pipeline.admission import MemoryNeed, admit, memory_need, mixed_bytes, weight_bytes

@@ -13,10 +13,10 @@ from PIL import Image, ImageDraw, ImageFont
 from ocria.document import Page
 from ocria.errors import ExitCode, UsageError, WeightsError
 from ocria.models.drafter import DrafterConfig
+from ocria.models.finding import SHIPPED
 from ocria.models.recipes.drafter.design import Sizes, new_drafter, public_config
 from ocria.models.recipes.drafter.export import save_drafter
 from ocria.models.recipes.nano.model import Geometry
-from ocria.models.registry import SHIPPED
 from ocria.options import DrafterName, ParseOptions
 from ocria.pipeline.page_reader import PageReader, load_page_reader
 from ocria.rasterize import PageImage

@@ -13,8 +13,8 @@ from ocria.document import Page
 from ocria.engine import Finish, Request, Result
 from ocria.errors import PageError
 from ocria.models.base import Prompt
+from ocria.models.finding import find_checkpoint
 from ocria.models.presets import NATIVE
-from ocria.models.registry import find_checkpoint
 from ocria.options import ParseOptions
 from ocria.pipeline import regions
 from ocria.pipeline.draft_costs import draft_costs

@@ -9,8 +9,8 @@ import torch
 from ocria.document import Page, Rotation
 from ocria.engine import Request, Result
 from ocria.models.base import Prompt
+from ocria.models.finding import find_checkpoint
 from ocria.models.presets import NATIVE
-from ocria.models.registry import find_checkpoint
 from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids

@@ -15,7 +15,7 @@ from ocria.quantization.layouts import LayoutName, PackedTensor, read_quantizati
 from ocria.quantization.schemes import MODELOPT_FP8, MODELOPT_NVFP4
 from ocria.quantization.source import QuantizedSource
 from ocria.weights import CheckpointReader
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 NVFP4_SECTION = {"quant_algo": "W4A16_NVFP4", "group_size": 16, "exclude_modules": ["lm_head"]}
 

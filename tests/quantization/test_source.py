@@ -13,7 +13,7 @@ from ocria.quantization.compressed_tensors import QuantizationConfig, TargetGrou
 from ocria.quantization.schemes import FP8, NVFP4
 from ocria.quantization.source import QuantizedSource
 from ocria.weights import CheckpointReader
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 CONFIG = QuantizationConfig(
     groups=(

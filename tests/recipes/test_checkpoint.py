@@ -15,7 +15,7 @@ from ocria.models.recipes.checkpoint import make
 from ocria.quantization.compressed_tensors import quantization_config
 from ocria.quantization.source import QuantizedSource
 from ocria.weights import CheckpointReader, verify
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 CONFIG = {
     "model_type": "qwen3_5",

@@ -10,12 +10,13 @@ from ocria.engine.speculative import DFlashDrafter, DraftRooms
 from ocria.engine.state import StatePool
 from ocria.models.base import PREFILL_CHUNK, ImagePatches, Window
 from ocria.models.drafter import DFlash, DrafterConfig
+from ocria.models.finding import SHIPPED
 from ocria.models.recipes.drafter.blocks import blocks_at, hidden_rows
 from ocria.models.recipes.drafter.design import Sizes, public_config
 from ocria.models.recipes.drafter.target import FrozenTarget, Reading
 from ocria.models.recipes.nano.model import Geometry, text_room
 from ocria.models.recipes.nano.vocabulary import EOS
-from ocria.models.registry import SHIPPED, LoadedModel, load
+from ocria.models.registry import LoadedModel, load
 from ocria.vision import PreprocessorConfig, page_patches
 
 FOLDER = SHIPPED / "ocria-nano"

@@ -202,13 +202,13 @@ def test_refused_connections_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_drafter_needs_no_tokenizer(server: HubServer, files: Path) -> None:
-    from ocria.pipeline.dflash import drafter_folder
+    from ocria.models.finding import named_drafter
 
     (files / "tokenizer.json").unlink()
     (files / "preprocessor_config.json").unlink()
-    folder = drafter_folder(REPO)
+    folder = named_drafter(REPO)
     assert folder is not None and (folder / "model.safetensors").is_file()
-    assert drafter_folder(str(files)) == files and drafter_folder(None) is None
+    assert named_drafter(str(files)) == files and named_drafter(None) is None
     assert hub_cache.cached_snapshot(ID) is None
     with pytest.raises(WeightsError, match=r"it lacks tokenizer\.json"):
         hub.fetch(ID)

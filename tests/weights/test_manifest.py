@@ -17,7 +17,7 @@ from ocria.weights.manifest import (
     digest_files,
     digest_of_files,
 )
-from ocria.weights.reader import SINGLE_FILE
+from ocria.weights.shards import SINGLE_FILE
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from ocria.errors import WeightsError
 from ocria.weights import CheckpointReader
-from ocria.weights.reader import INDEX_FILE, SINGLE_FILE
+from ocria.weights.shards import INDEX_FILE, SINGLE_FILE
 
 ONE = {"a.weight": torch.arange(12, dtype=torch.bfloat16).view(3, 4), "a.bias": torch.zeros(3)}
 TWO = {"b.weight": torch.ones(2, 2, dtype=torch.float8_e4m3fn)}

@@ -28,7 +28,7 @@ from ocria.models.recipes.checkpoint import card, formats
 from ocria.quantization.schemes import FP8, NVFP4
 from ocria.weights import CheckpointReader, Manifest, write_manifest
 from ocria.weights.manifest import digest_files
-from ocria.weights.reader import INDEX_FILE
+from ocria.weights.shards import INDEX_FILE
 
 MIB = 1 << 20
 # Bytes that the repository allows: for one file, for the tower, and for decoder with embedding.
