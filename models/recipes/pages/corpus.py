@@ -158,6 +158,22 @@ class Corpus:
             found[lang] = sorted(keep) or ["text"]
         return found
 
+    @cached_property
+    def running_words(self) -> dict[str, list[str]]:
+        """Words by language as texts have them in a row, with no mark-up in them."""
+        rng = random.Random(1)
+        found: dict[str, list[str]] = {}
+        for lang in LANGUAGES:
+            words: list[str] = []
+            for genre in sorted(self._stories[lang]):
+                if genre not in ("table", "code"):
+                    texts = self._stories[lang][genre]
+                    for text in rng.sample(texts, min(60, len(texts))):
+                        words += unicodedata.normalize("NFC", text[:3000]).split()
+            keep = (w.strip(".;:()\"'") for w in words if is_drawable(w))
+            found[lang] = [w for w in keep if w and not set(w) & set("|*`$#_[]<>\\")] or ["text"]
+        return found
+
 
 def draw_language(rng: random.Random) -> str:
     """A language with the training weights."""

@@ -16,7 +16,8 @@ from .sampler import make_samples, open_studio
 _SHAPES = {
     "slide": (1024, 1408), "table": (640, 832), "receipt": (1408, 640), "roll": (1408, 640),
     "region": (512, 640),
-    "science_table": (512, 640), "line": (128, 512), "formula": (320, 640), "strings": (512, 640),
+    "science_table": (512, 640), "statistics_table": (640, 896),
+    "line": (128, 512), "formula": (320, 640), "strings": (512, 640),
 }  # fmt: skip
 _PAGE = (1408, 1024)
 _BOX = re.compile(r"<\|([a-z_0-9]+)\|><\|(\d+)\|><\|(\d+)\|><\|(\d+)\|><\|(\d+)\|>")

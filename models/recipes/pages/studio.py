@@ -76,6 +76,12 @@ class Studio:
         """Words in no order that a reader could guess."""
         return " ".join(rng.choice(self.corpus.words[lang]) for _ in range(count))
 
+    def phrase(self, rng: random.Random, lang: str, count: int) -> str:
+        """Words as they follow each other in some text."""
+        words = self.corpus.running_words[lang]
+        start = rng.randrange(max(1, len(words) - count))
+        return " ".join(words[start : start + count])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Look:

@@ -26,6 +26,7 @@ from . import (
     rolls,
     science,
     slides,
+    statistics,
 )
 
 Generator = Callable[[Studio, random.Random, int, int], Draft]
@@ -74,6 +75,8 @@ KINDS: dict[str, Generator] = {
     "magazine": news.magazine,
     "spending": ledgers.spending,
     "science_table": science.science_image,
+    "statistics": statistics.statistics,
+    "statistics_table": statistics.statistics_image,
 }
 # Kinds whose pages may not tell which way is up.
 UNTURNED = ("empty", "foreign", "strings", "formula", "line")
@@ -82,7 +85,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
         "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 11, "report": 10, "letter": 4,
         "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 3,
-        "magazine": 4, "strings": 4, "empty": 2, "table": 3,
+        "magazine": 4, "strings": 4, "empty": 2, "table": 3, "statistics": 12,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
         "repeats": 3, "foreign": 2, "receipt": 2, "roll": 7,
     },
@@ -94,12 +97,13 @@ WEIGHTS: dict[str, dict[str, float]] = {
     },
     "landscape": {
         "slide": 22, "report": 18, "article": 18, "table": 10, "newspaper": 4, "empty": 3,
-        "spending": 4, "magazine": 3,
+        "spending": 4, "magazine": 3, "statistics": 10,
         "ledger": 13, "register": 9, "blank_form": 5, "manual": 3,
     },
     "tall": {"roll": 48, "receipt": 16, "region": 14, "article": 12, "strings": 5, "manual": 5},
     "crop": {
-        "science_table": 28, "table": 18, "region": 22, "formula": 16, "strings": 9, "code": 4,
+        "science_table": 36, "statistics_table": 14, "table": 8,
+        "region": 22, "formula": 16, "strings": 9, "code": 4,
         "slide": 3, "empty": 3, "line": 3,
     },
     "strip": {"line": 52, "formula": 30, "strings": 18},

@@ -50,6 +50,10 @@ class _Habits:
 
 def _phrase(studio: Studio, rng: random.Random, count: int) -> str:
     """Words that fit a narrow column: longer ones would run into the next."""
+    if rng.random() < 0.6:
+        text = studio.phrase(rng, "en", count)
+        if max(map(len, text.split())) < 14:
+            return text
     words: list[str] = []
     while len(words) < count:
         word = studio.words(rng, "en", 1)
@@ -257,11 +261,15 @@ def _value(rng: random.Random, make: Maker, habits: _Habits, alone: bool) -> Cel
 
 
 def _section(studio: Studio, rng: random.Random, columns: int) -> Row:
-    """A label across the table, or in the first column with nothing behind it."""
-    title = _phrase(studio, rng, rng.randint(1, 4)).capitalize()
+    """A label across the table, or in the first column with nothing behind it.
+
+    A reader can see which: what is centred or longer than names of rows are goes across.
+    """
+    words = rng.choice((1, 2, 3, 4, 7))
+    title = _phrase(studio, rng, words).capitalize()
     bold = rng.random() < 0.4
-    if rng.random() < 0.5:
-        align = rng.choice(("left", "left", "center"))
+    align = rng.choice(("left", "left", "left", "center"))
+    if align == "center" or words > 4:
         return [
             Cell(text=title, columns=columns, align=align, bold=bold),
             *([None] * (columns - 1)),
@@ -284,8 +292,99 @@ def _join_stub(rng: random.Random, grid: list[Row], heads: int) -> None:
         y += size
 
 
+def _natural_widths(rng: random.Random, grid: list[Row]) -> list[float]:
+    """Widths in em: columns as wide as their longest text, wordy ones and names narrower."""
+    widths = []
+    for x in range(len(grid[0])):
+        cells = [cell for row in grid if (cell := row[x]) and cell.columns == 1]
+        word = max((_width_em(cell, 1) for cell in cells), default=2.0)
+        figures = max((_text_em(cell) for cell in cells if not cell.header), default=2.0)
+        names = max((_text_em(cell) for cell in cells if cell.header), default=2.0)
+        widest = rng.uniform(9, 22) if x == 0 else rng.uniform(8, 14)
+        widths.append(0.2 + max(word, min(max(figures, names * rng.uniform(0.4, 1.0)), widest)))
+    return widths
+
+
+def _lines(row: Row, widths: list[float]) -> int:
+    """About how many lines a row takes; a little more often than less."""
+    taken = [1]
+    for x, cell in enumerate(row):
+        if cell and cell.rows == 1:
+            room = sum(widths[x : x + cell.columns])
+            text = _text_em(cell) * 1.06
+            taken.append(1 if text <= room else int(text / room * 1.15) + 1)
+    return max(taken)
+
+
+def _text_em(cell: Cell) -> float:
+    """About how wide a cell's text is on one line."""
+    heavy = 1.1 if cell.header or cell.bold else 1.0
+    wide = sum(0.78 if c.isupper() or c in "±%mw" else 0.55 for c in cell.ink)
+    return wide * heavy + cell.indent_em
+
+
+def natural_image(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
+    """A table as a paper sets it, nothing squeezed, then brought to the image's size."""
+    size = 8.0
+    em_px = rng.uniform(10, 21)
+    room_em = width_px / em_px
+    leading = rng.uniform(0.3, 0.55)
+    pitch_em = rng.uniform(1.2, 2.0)
+    rows = max(2, int(height_px / em_px / pitch_em * rng.choice((0.9, rng.uniform(0.3, 0.9))) - 1))
+    columns = max(2, round((room_em - rng.uniform(5, 14)) / rng.uniform(3.8, 6.5)))
+    block = science_table(studio, rng, min(rows, 26), min(columns, 12))
+    assert block.table is not None
+    grid = [list(row) for row in block.table.rows]
+    pad_em = rng.uniform(0.25, 0.7)
+    widths = _natural_widths(rng, grid)
+    while len(widths) > 2 and sum(widths) + 2 * pad_em * len(widths) > room_em * 1.3:
+        grid, widths = _narrower(grid), widths[:-1]
+    down_em = max(0.05, (pitch_em - 0.7) / 2)
+    heights = [_lines(row, widths) * (0.72 + leading) - leading + 2 * down_em for row in grid]
+    margin = rng.uniform(0.1, 0.7)
+    wide_em = sum(widths) + 2 * pad_em * len(widths) + 2 * margin + 0.1
+    # Print below nine pixels an em cannot be read: what does not fit then runs off the page.
+    em_px = max(8.8, min(22.0, width_px / wide_em, height_px / (sum(heights) * 1.03 + 0.6)))
+    edge = margin * size
+    sheet = Sheet(
+        width_px=width_px, height_px=height_px, scale=em_px / size, hyphenate=False,
+        margins_pt=(edge, 0, 0, edge),
+    )  # fmt: skip
+    look = Look.draw(studio, rng, "en", categories=(*SERIF, "serif", *SANS, "sans"))
+    manuscript = Manuscript(sheet=sheet, family=look.body)
+    table = replace(
+        block.table, rows=tuple(tuple(row) for row in grid),
+        align=block.table.align[: len(widths)], pads_pt=(pad_em * size, down_em * size),
+        widths=tuple(f"{(width + 2 * pad_em) * size:.1f}pt" for width in widths),
+        part_lines=tuple(
+            (y, x, min(stop, len(widths)))
+            for y, x, stop in block.table.part_lines if x < len(widths)
+        ),
+    )  # fmt: skip
+    style = Style(size_pt=size, leading_em=leading, before_pt=0, after_pt=0, base=look.ink)
+    manuscript.add(replace(block, table=table), style)
+    return Draft(manuscript=manuscript, wear=DIGITAL if rng.random() < 0.7 else FINE)
+
+
+def _narrower(grid: list[Row]) -> list[Row]:
+    """The table without its last column; spans over it end before it."""
+    if len(grid[0]) <= 2:
+        return grid
+    last = len(grid[0]) - 1
+    kept: list[Row] = []
+    for row in grid:
+        cells = list(row[:last])
+        for x, cell in enumerate(cells):
+            if cell and x + cell.columns > last:
+                cells[x] = replace(cell, columns=last - x)
+        kept.append(cells)
+    return kept
+
+
 def science_image(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
     """A table cut out of a paper, to its last rule; about as large as the image."""
+    if rng.random() < 0.8:
+        return natural_image(studio, rng, width_px, height_px)
     size = rng.uniform(6.5, 9.5)
     columns = rng.choice((2, 3, 3, 4, 4, 5, 5, 6, 7, 8, 9, 10))
     # Columns are about six characters and their gap; the rest is the stub.
