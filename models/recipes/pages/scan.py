@@ -88,7 +88,7 @@ def _captured(
     if happens(wear.grain):
         pixels = _grain(pixels, rng)
     if bilevel:
-        pixels = _threshold(pixels, rng)
+        pixels = _threshold(pixels, rng, wear.kept)
     if happens(wear.jpeg):
         quality = [cv2.IMWRITE_JPEG_QUALITY, rng.randint(22, 85)]
         pixels = cv2.imdecode(cv2.imencode(".jpg", pixels, quality)[1], cv2.IMREAD_GRAYSCALE)
@@ -319,7 +319,9 @@ def _specks(pixels: Pixels, rng: random.Random, noise: np.random.Generator) -> P
     return out
 
 
-def _threshold(pixels: Pixels, rng: random.Random) -> Pixels:
+def _threshold(
+    pixels: Pixels, rng: random.Random, kept: tuple[float, float] = OFFICE.kept
+) -> Pixels:
     """Fax and bilevel scans: ink against the paper around it, so that no shadow turns black.
 
     The cut is where about as much turns black as there was ink; a fixed one wipes out fine print,
@@ -334,7 +336,7 @@ def _threshold(pixels: Pixels, rng: random.Random) -> Pixels:
     darkest = max(40.0, float(np.percentile(seen, 99.5)))
     # Grain lies around zero; only what is well below the paper is ink.
     ink = float(np.where(seen > 0.2 * darkest, seen, 0).mean()) / darkest
-    share = min(0.5, max(1e-4, ink * rng.uniform(1.0, 1.8)))
+    share = min(0.5, max(1e-4, ink * rng.uniform(*kept)))
     cut = max(0.2 * darkest, float(np.quantile(seen, 1 - share)))
     if rng.random() < 0.35:
         return np.where(depth < cut, 255, 0).astype(np.uint8)

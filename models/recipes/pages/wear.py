@@ -11,6 +11,8 @@ class Wear:
 
     `skew_deg` is the standard deviation of the larger turns, `blur_px` the widest blur and
     `resolution` the coarsest scan as a share of the picture's own: what small print survives.
+    `kept` is how much turns black in a bilevel scan, as a share of the ink there was: below one,
+    letters break.
     """
 
     warp: float = 0.35
@@ -36,6 +38,7 @@ class Wear:
     pen: float = 0.01
     blur_px: float = 0.9
     resolution: float = 0.6
+    kept: tuple[float, float] = (1.0, 1.8)
 
 
 OFFICE = Wear()
@@ -68,4 +71,10 @@ TILL = Wear(
     warp=0.6, skew_deg=1.3, inset=0.25, bleed=0.05, stroke=0.35, uneven_ink=0.3, bands=0.25,
     dots=0.06, blur=0.4, low_resolution=0.45, resolution=0.55, tone=0.6, light=0.35, folds=0.35,
     stamp=0.12, threshold=0.22, jpeg=0.4, inverse=0.0, needles=0.15, pen=0.15,
+)  # fmt: skip
+# Reports and magazines of the 1990s, scanned bilevel: thin or swollen strokes, specks.
+PRINTED = Wear(
+    warp=0.5, skew_deg=1.0, inset=0.03, bleed=0.25, stroke=0.5, uneven_ink=0.15, blur=0.4,
+    blur_px=0.8, low_resolution=0.25, resolution=0.7, tone=0.6, light=0.3, specks=0.5, grain=0.5,
+    threshold=0.6, jpeg=0.15, inverse=0.0, kept=(0.8, 2.0),
 )  # fmt: skip

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 from ocria.models.recipes.pages.corpus import draw_language
 from ocria.models.recipes.pages.fonts import MONO
 from ocria.models.recipes.pages.studio import Draft, Look, Studio, page_number, running_parts
 from ocria.models.recipes.pages.typeset import Manuscript, Style
-from ocria.models.recipes.pages.wear import OLD
+from ocria.models.recipes.pages.wear import OLD, PRINTED
 
-from .books import book, contract, open_sheet
+from . import business, dense, journals, manuals, news, papers, reports, statistics
+from .books import article, book, contract, open_sheet
 
+Generator = Callable[[Studio, random.Random, int, int], Draft]
 # Faces cut before 1930 or after such models.
 FACES = (
     "Old Standard TT", "Essays1743", "Caslon", "Libre Caslon Text", "Linden Hill", "Fanwood Text",
@@ -68,3 +71,38 @@ def old_print(studio: Studio, rng: random.Random, width_px: int, height_px: int)
     family = studio.shelf.named(rng, FACES, lang="vi")
     draft = contract(replace(studio, face=family), rng, width_px, height_px)
     return replace(draft, wear=OLD)
+
+
+# Faces that laser printers and photosetters of the 1980s and 1990s had.
+_PHOTOSET = (
+    "Tinos", "Liberation Serif", "TeXGyreTermes", "C059", "TeXGyreSchola", "P052", "TeX Gyre Pagella",
+    "TeX Gyre Bonum", "Arimo", "TeXGyreHeros", "TeXGyreHerosCn", "LM Roman 10", "Liberation Sans", "CMU Serif",
+    "STIX", "TeX Gyre Adventor", "Nimbus Mono PS", "Courier Prime", "Charis SIL",
+)  # fmt: skip
+_PRINTED = (
+    article, article, papers.paper, papers.paper, reports.report, journals.journal, journals.boxes,
+    news.magazine, business.letter, manuals.manual, statistics.statistics, contract,
+)  # fmt: skip
+_ENGLISH = (papers.paper, journals.journal)
+_SMALL_PRINTED = tuple(
+    dense.small(kind) for kind in (article, papers.paper, reports.report, contract, dense.statute)
+)
+
+
+def printed(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
+    """A report, paper or magazine of the 1990s, scanned bilevel."""
+    return _photoset(studio, rng, width_px, height_px, rng.choice(_PRINTED))
+
+
+def small_printed(studio: Studio, rng: random.Random, width_px: int, height_px: int) -> Draft:
+    """The same in small print: letters break or run into each other, none is lost."""
+    draft = _photoset(studio, rng, width_px, height_px, rng.choice(_SMALL_PRINTED))
+    return replace(draft, wear=replace(PRINTED, kept=(0.95, 1.8), blur_px=0.6, resolution=0.8))
+
+
+def _photoset(
+    studio: Studio, rng: random.Random, width_px: int, height_px: int, kind: Generator
+) -> Draft:
+    # The other kinds draw their language: their face must cover each.
+    family = studio.shelf.named(rng, _PHOTOSET, lang="en" if kind in _ENGLISH else "vi")
+    return replace(kind(replace(studio, face=family), rng, width_px, height_px), wear=PRINTED)
