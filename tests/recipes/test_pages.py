@@ -19,6 +19,7 @@ from ocria.models.recipes.pages.corpus import (
 )
 from ocria.models.recipes.pages.fonts import Family
 from ocria.models.recipes.pages.inline import runs_of
+from ocria.models.recipes.pages.kinds import KINDS, WEIGHTS
 from ocria.models.recipes.pages.kinds.forms import tick_box
 from ocria.models.recipes.pages.latex import canonical
 from ocria.models.recipes.pages.readback import UnfaithfulPageError, read_pages
@@ -282,3 +283,19 @@ def test_condensed_print_keeps_its_boxes(press):
 def test_spaces_that_a_till_pads_with_are_one_space_in_the_truth():
     block = Block(type="form_field", runs=(Run(ink="Date\u00a0\u00a0\u00a0:\u00a01/2/2020"),))
     assert block.content() == "Date : 1/2/2020"
+
+
+def test_kinds_that_are_drawn_exist():
+    assert {kind for kinds in WEIGHTS.values() for kind in kinds} <= set(KINDS)
+
+
+def test_a_bilevel_scan_breaks_letters_only_where_asked(press):
+    document = manuscript()
+    document.add(paragraph(PROSE * 12), Style(size_pt=9))
+    (page,) = read_pages(press.print(document), document, 1)
+    kept = [
+        float((_threshold(page.pixels, random.Random(1), (share, share)) < 128).mean())
+        for share in (0.8, 1.0, 1.6)
+    ]
+    assert kept == sorted(kept)
+    assert kept[0] < kept[2]

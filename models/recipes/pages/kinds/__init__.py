@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ocria.models.recipes.pages.studio import Draft, Studio
 
 from . import (
+    annexes,
     books,
     business,
     crops,
@@ -76,6 +77,7 @@ KINDS: dict[str, Generator] = {
     "manual": manuals.manual,
     "blank_form": forms.blank_form,
     "magazine": news.magazine,
+    "annex": annexes.annex,
     "spending": ledgers.spending,
     "science_table": science.science_image,
     "journal": journals.journal,
@@ -91,7 +93,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
         "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 11, "report": 10, "letter": 4,
         "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 3,
         "magazine": 4, "strings": 4, "empty": 2, "table": 3, "statistics": 12,
-        "journal": 10, "boxes": 8, "printed": 14,
+        "journal": 10, "boxes": 8, "printed": 14, "annex": 8,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
         "repeats": 3, "foreign": 2, "receipt": 2, "roll": 7,
     },
@@ -104,7 +106,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "landscape": {
         "slide": 22, "report": 18, "article": 18, "table": 10, "newspaper": 4, "empty": 3,
         "spending": 4, "magazine": 3, "statistics": 10,
-        "ledger": 13, "register": 9, "blank_form": 5, "manual": 3,
+        "ledger": 13, "register": 9, "blank_form": 4, "annex": 3, "manual": 3,
     },
     "tall": {"roll": 48, "receipt": 16, "region": 14, "article": 12, "strings": 5, "manual": 5},
     "crop": {

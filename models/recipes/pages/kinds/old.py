@@ -75,9 +75,10 @@ def old_print(studio: Studio, rng: random.Random, width_px: int, height_px: int)
 
 # Faces that laser printers and photosetters of the 1980s and 1990s had.
 _PHOTOSET = (
-    "Tinos", "Liberation Serif", "TeXGyreTermes", "C059", "TeXGyreSchola", "P052", "TeX Gyre Pagella",
-    "TeX Gyre Bonum", "Arimo", "TeXGyreHeros", "TeXGyreHerosCn", "LM Roman 10", "Liberation Sans", "CMU Serif",
-    "STIX", "TeX Gyre Adventor", "Nimbus Mono PS", "Courier Prime", "Charis SIL",
+    "Tinos", "Liberation Serif", "TeXGyreTermes", "C059", "TeXGyreSchola", "P052",
+    "TeX Gyre Pagella", "TeX Gyre Bonum", "Arimo", "TeXGyreHeros", "TeXGyreHerosCn", "LM Roman 10",
+    "Liberation Sans", "CMU Serif", "STIX", "TeX Gyre Adventor", "Nimbus Mono PS", "Courier Prime",
+    "Charis SIL",
 )  # fmt: skip
 _PRINTED = (
     article, article, papers.paper, papers.paper, reports.report, journals.journal, journals.boxes,
