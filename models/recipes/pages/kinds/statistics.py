@@ -313,7 +313,9 @@ def statistics_image(studio: Studio, rng: random.Random, width_px: int, height_p
     rows = max(
         2, int((sheet.height_pt / (size * rng.uniform(1.5, 2.2)) - 3) * rng.uniform(0.5, 0.95))
     )
-    block = statistical_table(studio, rng, lang, min(rows, 40), columns, size)
+    # More cells make a longer text than cut-outs are given.
+    rows = min(rows, max(2, 80 // (columns + 1)))
+    block = statistical_table(studio, rng, lang, rows, columns, size)
     style = Style(size_pt=size, leading_em=0.4, before_pt=0, after_pt=0, base=look.ink)
     manuscript.add(block, style)
     return Draft(manuscript=manuscript, wear=rng.choice((DIGITAL, FINE)))
