@@ -18,22 +18,43 @@ import traceback
 from pathlib import Path
 
 import torch
-from subject import Figures, Subject
+from page_files import CHECKPOINT, draw
+from subject import DRY, Figures, Size, Subject
 
-SECTIONS = ("rows", "references", "documents", "dflash", "speed")
+SECTIONS = (
+    "rows",
+    "references",
+    "real",
+    "stream",
+    "published",
+    "wide",
+    "variants",
+    "tilings",
+    "dflash",
+    "speed",
+    "documents",
+)
 _OUT_OF_ORDER = 3
-_COMPILERS = 6
+_COMPILERS = 9
+_COMPILING_S = 100
+_DRAWERS = 6
 
 
 def main() -> int:
     """The exit status counts sections that failed."""
     arguments = _parse()
     until_s = arguments.until or time.time() + arguments.seconds
+    if arguments.checkpoint:
+        # Children take it from here.
+        os.environ[CHECKPOINT] = str(arguments.checkpoint)
     arguments.out.mkdir(parents=True, exist_ok=True)
     if arguments.warm is not None:
         from launches import warm
 
         warm(Subject(torch.device(arguments.device), until_s), arguments.warm, _COMPILERS)
+        return 0
+    if arguments.draw is not None:
+        draw(arguments.pages, arguments.draw, _DRAWERS, _most_pages(arguments))
         return 0
     if arguments.until:
         return _run(arguments, until_s)
@@ -47,7 +68,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=SECTIONS)
     parser.add_argument("--seconds", type=float, default=160.0, help="for everything")
     parser.add_argument("--until", type=float, default=0.0, help=argparse.SUPPRESS)
+    parser.add_argument("--checkpoint", type=Path, help="instead of the shipped one")
+    parser.add_argument("--pages", type=Path, help="a folder of documents with an index.jsonl")
     parser.add_argument("--warm", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--draw", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -55,8 +79,11 @@ def _supervise(arguments: argparse.Namespace, until_s: float) -> int:
     """Compiles in parallel, then runs sections, going on behind one that broke the device."""
     started = time.time()
     shared = ["--out", str(arguments.out), "--device", arguments.device]
+    drawing = _draw(arguments, shared) if arguments.pages else []
     if arguments.device.startswith("cuda"):
         _compile(shared, until_s)
+    for process in drawing:
+        _wait(process, until_s - 50)
     print(f"compiled   {time.time() - started:.1f} s", flush=True)
     sections, failed = list(arguments.sections), 0
     while sections:
@@ -76,13 +103,24 @@ def _supervise(arguments: argparse.Namespace, until_s: float) -> int:
     return failed
 
 
+def _draw(arguments: argparse.Namespace, shared: list[str]) -> list["subprocess.Popen[bytes]"]:
+    command = [sys.executable, __file__, *shared, "--pages", str(arguments.pages), "--draw"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return [subprocess.Popen([*command, str(part)], env=environment) for part in range(_DRAWERS)]
+
+
+def _most_pages(arguments: argparse.Namespace) -> int:
+    return (Size() if arguments.device.startswith("cuda") else DRY).num_real
+
+
 def _compile(shared: list[str], until_s: float) -> None:
     command = [sys.executable, __file__, *shared, "--until", str(until_s), "--warm"]
     # Each compiles for itself: more threads would stand in each other's way.
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     parts = [subprocess.Popen([*command, str(part)], env=environment) for part in range(_COMPILERS)]
+    last_s = min(until_s - 50, time.time() + _COMPILING_S)
     for part in parts:
-        _wait(part, until_s - 50)
+        _wait(part, last_s)
 
 
 def _wait(process: "subprocess.Popen[bytes]", until_s: float) -> int:

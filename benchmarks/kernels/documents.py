@@ -41,11 +41,13 @@ def check(subject: Subject, figures: Figures) -> None:
             figures.say(f"{name}, {arm}", parted(results, expected))
 
 
-def engine_of(subject: Subject, target: Target, num_slots: int = 1) -> Engine:
-    """An engine with the product's own room for a page."""
+def engine_of(
+    subject: Subject, target: Target, num_slots: int = 1, max_tokens: int = DEFAULT_MAX_TOKENS
+) -> Engine:
+    """An engine with room for a page, the product's own if `max_tokens` is not given."""
     tokens, settings = subject.model.tokens, image_settings(subject.model)
     is_cuda = subject.device.type == "cuda"
-    most = DEFAULT_MAX_TOKENS if is_cuda else subject.size.max_tokens
+    most = max_tokens if is_cuda else subject.size.max_tokens
     config = EngineConfig(
         stop_ids=tokens.stop_ids,
         forbidden_ids=tokens.suppressed_ids,
@@ -62,14 +64,16 @@ def requests(
     dflash: DFlashMaker | None = None,
     *,
     num_pages: int = 1,
+    max_tokens: int | None = None,
 ) -> Iterator[Request]:
     """The pages' requests with drafters as the pipeline makes them."""
+    most = min(max_tokens or subject.size.max_tokens, subject.size.max_tokens)
     drafters = page_drafters(subject.model, arm, dflash, num_pages=num_pages)(pages)
     for page, drafter in zip(pages, drafters, strict=True):
         yield Request(
             prompt=page.prompt,
             image=page.image,
-            max_tokens=subject.size.max_tokens,
+            max_tokens=most,
             drafter=drafter,
         )
 
@@ -80,16 +84,24 @@ def decode(
     arm: DrafterName,
     pages: Sequence[BenchPage],
     dflash: DFlashMaker | None = None,
+    max_tokens: int | None = None,
 ) -> list[Result]:
     """Page after page."""
-    return [engine.run(request) for request in requests(subject, arm, pages, dflash)]
+    asked = requests(subject, arm, pages, dflash, max_tokens=max_tokens)
+    return [engine.run(request) for request in asked]
 
 
 def decode_together(
-    subject: Subject, engine: Engine, arm: DrafterName, pages: Sequence[BenchPage]
+    subject: Subject,
+    engine: Engine,
+    arm: DrafterName,
+    pages: Sequence[BenchPage],
+    dflash: DFlashMaker | None = None,
+    max_tokens: int | None = None,
 ) -> list[Result]:
     """As many at once as the engine has slots."""
-    asked = list(requests(subject, arm, pages, num_pages=engine.num_slots))
+    slots = max(2, engine.num_slots)
+    asked = list(requests(subject, arm, pages, dflash, num_pages=slots, max_tokens=max_tokens))
     tickets = [engine.submit(request) for request in asked]
     outcomes = dict(engine.stream())
     if subject.device.type == "cuda":
@@ -129,7 +141,7 @@ def parted(found: Sequence[Result], expected: Sequence[Result]) -> str:
             n for n, pair in enumerate(zip(ours, theirs, strict=False)) if len(set(pair)) > 1
         ]
         differing += len(unequal) + abs(len(ours) - len(theirs))
-        if ours != theirs:
+        if ours != theirs or one.finish != other.finish:
             places.append(f"page {page} at {min([*unequal, len(ours), len(theirs)])}")
     off = max(
         (

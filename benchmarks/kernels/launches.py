@@ -15,8 +15,9 @@ from ocria.kernels.gated_delta import DeltaWeights, delta_fold, delta_pass
 from ocria.kernels.gated_norm import gated_norm
 from ocria.kernels.head import best_tokens
 from ocria.kernels.sequence_table import Place, SequenceTable, sequence_table
-from ocria.kernels.small_gemm import Norm, PackedWeight, WeightCodes, pack, small_gemm
+from ocria.kernels.small_gemm import Norm, PackedWeight, WeightCodes, pack, small_gemm, two_products
 from ocria.kernels.small_gemm.layout import Format
+from ocria.kernels.triton_mode import overlapping
 from ocria.models.base import FOLD_BLOCK, KEY_BLOCK, SequenceState
 from ocria.models.qwen3_5.fused import slot_memory
 from ocria.quantization import fp8, nvfp4
@@ -188,6 +189,28 @@ def best(subject: Subject, x_MD: Tensor) -> object:
     return best_tokens(x_MD, fused._head, norm=fused._norm, forbidden_V=subject.forbidden_V)
 
 
+def _variants(subject: Subject) -> dict[str, Callable[[], object]]:
+    """Products of the shipped model that overlap, and two in one launch."""
+    layer = next(layer for layer in subject.fused._layers if layer.ba is not None)
+    assert layer.ba is not None
+    x = subject.random(ROWS, layer.projection.num_in)
+    two = partial(
+        two_products, x, layer.projection, layer.ba, norm=layer.first, second_dtype=torch.float32
+    )
+
+    def overlapped(call: Callable[[], object]) -> object:
+        with overlapping(True):
+            return call()
+
+    calls: dict[str, Callable[[], object]] = {"two in one": two}
+    for product in products(subject):
+        given = subject.random(ROWS, product.weight.num_in)
+        residual = subject.random(ROWS, product.weight.num_out) if product.has_residual else None
+        calls.setdefault(product.name, partial(product, given, residual))
+    overlapping_calls = {f"{n}, overlapping": partial(overlapped, c) for n, c in calls.items()}
+    return {"two in one": two, **overlapping_calls}
+
+
 def warm(subject: Subject, part: int, num_parts: int) -> None:
     """Compiles one part of all launches, those of one kind by one process."""
     calls: dict[str, Callable[[], object]] = {}
@@ -197,8 +220,15 @@ def warm(subject: Subject, part: int, num_parts: int) -> None:
         calls.setdefault(product.name, partial(product, x, residual))
     mixers = Mixers(subject, 64)
     # The largest kernel first, and its variants in different processes.
-    ordered = {"prefill": mixers.prefill} | dict(mixers.launches()) | calls
+    # Here, since it takes its launches from this module.
+    from published import launches as published_launches
+    from tilings import launches as tiling_launches
+
     with torch.inference_mode():
+        published = dict(published_launches(subject))
+        ordered = {"prefill": mixers.prefill, "4B prefill": published.pop("4B prefill")}
+        ordered |= dict(mixers.launches()) | calls | published
+        ordered |= _variants(subject) | dict(tiling_launches(subject))
         for name, call in list(ordered.items())[part::num_parts]:
             started = time.perf_counter()
             call()

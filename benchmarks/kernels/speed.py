@@ -4,13 +4,12 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import cycle, islice
 
 import torch
 from documents import ARMS, decode, decode_together, engine_of, parted, speed_of
-from launches import Mixers, Product, fill, products, wide_products
+from launches import Mixers, Product, fill, products
 from subject import Figures, Subject, text_of
 
 from ocria.engine import Result
@@ -19,7 +18,7 @@ from ocria.engine.state import StatePool
 from ocria.models.base import Window
 from ocria.pipeline.page_reader import image_settings, longest_page
 
-_L2_BYTES = 200 << 20
+L2_BYTES = 200 << 20
 """More than three times the L2 of an H200: what is read round and round comes from memory."""
 
 
@@ -30,7 +29,6 @@ def check(subject: Subject, figures: Figures) -> None:
         (3, steps),
         (4, kernels),
         (3, narrow),
-        (4, wide),
         (8, pages),
         (10, side_by_side),
     )
@@ -87,33 +85,6 @@ def narrow(subject: Subject, figures: Figures) -> None:
         residual = subject.random(16, found[0].weight.num_out) if found[0].has_residual else None
         calls = [partial(product, x, residual) for product in found]
         figures.say(name, f"{launched_us(subject, calls):.1f} us, {len(found)} in a pass")
-
-
-def wide(subject: Subject, figures: Figures) -> None:
-    """Products of a 4B model with weights from memory."""
-    for product in wide_products(subject):
-        x = subject.random(16, product.weight.num_in)
-        residual = subject.random(16, product.weight.num_out) if product.has_residual else None
-        num_copies = max(3, math.ceil(_L2_BYTES / product.weight.num_bytes))
-        if subject.device.type != "cuda":
-            num_copies = 2
-        calls = [
-            lambda copy=copied(product): copy(x, residual)  # noqa: B023
-            for _ in range(num_copies)
-        ]
-        spent_us = launched_us(subject, calls)
-        rate = product.weight.num_bytes / spent_us / 1e3
-        figures.say(product.name, f"{spent_us:.1f} us, {rate:.0f} GB/s, {num_copies} weights")
-
-
-def copied(product: Product) -> Product:
-    """The same numbers elsewhere in memory."""
-    weight = product.weight
-    parts = (weight.codes, weight.block_scales, weight.row_scale)
-    codes, scales, rows = (part.clone() for part in parts)
-    return product._replace(
-        weight=replace(weight, codes=codes, block_scales=scales, row_scale=rows)
-    )
 
 
 def pages(subject: Subject, figures: Figures) -> None:

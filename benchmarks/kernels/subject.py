@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from page_files import checkpoint_folder, drawn
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
@@ -18,13 +19,11 @@ from ocria.engine.graphs import Captured, StaticPass
 from ocria.kernels.small_gemm import reference
 from ocria.kernels.small_gemm.layout import PackedWeight
 from ocria.models.base import ImagePatches, Output, Prompt
-from ocria.models.finding import find_checkpoint
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.fused import FusedDecoder
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
 from ocria.models.qwen3_5.names import FLOAT32_NAMES
 from ocria.models.registry import LoadedModel, load, open_checkpoint
-from ocria.options import DEFAULT_MODEL
 from ocria.pipeline.page_reader import image_settings
 from ocria.vision import page_patches
 from ocria.weights import assign
@@ -57,6 +56,11 @@ class Size:
         num_pages: of the examples.
         position: where steps are timed.
         batches: pages side by side.
+        num_real: real pages; of these `num_alone` are also read one by one.
+        num_stream: pages that are timed.
+        rounds: of ways that are timed in turn.
+        num_published: decoder layers of the published size.
+        grid: patches along each side of its page.
         gate_up: of the wide products.
         down: likewise.
         repeats: launches in a timed graph.
@@ -68,6 +72,12 @@ class Size:
     num_pages: int = 100
     position: int = 1500
     batches: tuple[int, ...] = (8, 32)
+    num_real: int = 100
+    num_alone: int = 16
+    num_stream: int = 6
+    rounds: int = 5
+    num_published: int = 32
+    grid: int = 64
     gate_up: tuple[int, int] = (18_432, 2_560)
     down: tuple[int, int] = (2_560, 9_216)
     repeats: int = 20
@@ -80,6 +90,12 @@ DRY = Size(
     num_pages=1,
     position=40,
     batches=(2,),
+    num_real=2,
+    num_alone=1,
+    num_stream=1,
+    rounds=1,
+    num_published=4,
+    grid=8,
     gate_up=(128, 128),
     down=(64, 256),
     repeats=2,
@@ -105,7 +121,7 @@ class Subject:
         is_cuda = self.device.type == "cuda"
         self.size = Size() if is_cuda else DRY
         dtype = None if is_cuda else torch.float32
-        folder = find_checkpoint(DEFAULT_MODEL)
+        folder = checkpoint_folder()
         self.model = load(folder, device=self.device, dtype=dtype, keep_plain=True)
         if not is_cuda:
             reference.unpack = _remembering(reference.unpack)
@@ -156,6 +172,11 @@ class Subject:
     def examples(self) -> tuple[BenchPage, ...]:
         """Pages of the example documents with their text layers."""
         return read_page_set(find_inputs(()), self.model).pages[: self.size.num_pages]
+
+    @cached_property
+    def real_pages(self) -> tuple[BenchPage, ...]:
+        """Pages of the folder that was drawn, else of the examples."""
+        return drawn(self.size.num_real) or self.examples
 
     def random(self, *shape: int, seed: int = 0) -> Tensor:
         """Normal numbers in the activations' dtype."""

@@ -1,0 +1,72 @@
+"""Products of a 4B decoder with weights from memory, beside a copy in the same run."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from launches import Product, wide_products
+from published import replayed_us
+from references import exact, relative_error
+from speed import L2_BYTES
+from stream import shown
+from subject import Figures, Subject
+
+from ocria.bench.ceilings import copy_rate
+from ocria.engine import graphs
+
+_ROWS = (1, 8, 16)
+_OFF = 1e-2
+
+
+@torch.inference_mode()
+def check(subject: Subject, figures: Figures) -> None:
+    """All products in turn, each reading weight after weight past the L2."""
+    is_cuda = subject.device.type == "cuda"
+    copy = copy_rate(subject.device, 1 << 30 if is_cuda else 1 << 20).p50
+    figures.say("copy, read and written", f"{copy / 1e9:.0f} GB/s")
+    timed: list[tuple[str, int, int, Callable[[], object]]] = []
+    for product in wide_products(subject):
+        weight = product.weight
+        x = subject.random(16, weight.num_in)
+        residual = subject.random(16, weight.num_out) if product.has_residual else None
+        error = relative_error(product(x, residual), exact(product, x, residual))
+        if not error < _OFF:
+            figures.say(product.name, f"no speed: {error:.1e} off float64")
+            continue
+        num_copies = max(3, math.ceil(L2_BYTES / weight.num_bytes)) if is_cuda else 2
+        copies = [copied(product) for _ in range(num_copies)]
+        for rows in _ROWS if "norm" not in product.name else _ROWS[-1:]:
+            few, rest = x[:rows], None if residual is None else residual[:rows]
+            replay = _graph(is_cuda, copies, few, rest)
+            timed.append((f"{product.name}, {rows} rows", weight.num_bytes, len(copies), replay))
+    spent: dict[str, list[float]] = {}
+    for _ in range(max(1, 2 * subject.size.rounds)):
+        for name, _, count, replay in timed:
+            spent.setdefault(name, []).append(replayed_us(subject, replay, 3) / count)
+    for name, num_bytes, count, _ in timed:
+        rates = [num_bytes / us / 1e3 for us in spent[name]]
+        share = 100 * sorted(rates)[len(rates) // 2] / (copy / 1e9)
+        figures.say(
+            name,
+            f"{shown(spent[name], 1)} us, {shown(rates)} GB/s, {share:.0f} % of the copy, "
+            f"{count} weights",
+        )
+
+
+def _graph(is_cuda: bool, copies: list[Product], x, residual) -> Callable[[], object]:  # type: ignore[no-untyped-def]
+    def run() -> None:
+        for product in copies:
+            product(x, residual)
+
+    return graphs.record(run)[1] if is_cuda else run
+
+
+def copied(product: Product) -> Product:
+    """The same numbers elsewhere in memory."""
+    weight = product.weight
+    parts = (weight.codes, weight.block_scales, weight.row_scale)
+    codes, scales, rows = (part.clone() for part in parts)
+    return product._replace(
+        weight=replace(weight, codes=codes, block_scales=scales, row_scale=rows)
+    )
