@@ -9,7 +9,16 @@ from . import reference
 from .layout import PackedWeight, Tiling, WeightCodes, pack, unpack
 from .reference import Norm
 
-__all__ = ["Norm", "PackedWeight", "Tiling", "WeightCodes", "pack", "small_gemm", "unpack"]
+__all__ = [
+    "Norm",
+    "PackedWeight",
+    "Tiling",
+    "WeightCodes",
+    "pack",
+    "small_gemm",
+    "two_products",
+    "unpack",
+]
 
 
 def small_gemm(
@@ -27,4 +36,28 @@ def small_gemm(
         return fused(x_MK, weight, norm=norm, residual_MN=residual_MN, out_dtype=out_dtype)
     return reference.small_gemm(
         x_MK, weight, norm=norm, residual_MN=residual_MN, out_dtype=out_dtype
+    )
+
+
+def two_products(
+    x_MK: Tensor,
+    first: PackedWeight,
+    second: PackedWeight,
+    *,
+    norm: Norm | None,
+    second_dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """Both products of the same rows, the second in `second_dtype`.
+
+    One launch where the weights' tilings agree; each number has the bits that it has alone.
+    """
+    if takes_triton(x_MK):
+        from .triton_impl import can_join
+        from .triton_impl import two_products as fused
+
+        if can_join(first, second):
+            return fused(x_MK, first, second, norm=norm, second_dtype=second_dtype)
+    return (
+        small_gemm(x_MK, first, norm=norm),
+        small_gemm(x_MK, second, norm=norm, out_dtype=second_dtype),
     )

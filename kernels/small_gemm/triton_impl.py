@@ -10,9 +10,10 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import is_interpreted
+from ocria.kernels.triton_mode import is_interpreted, launches_overlap
 from ocria.kernels.triton_numbers import rounded
 
 from .fragments import e2m1_tile, e4m3_tile
@@ -101,6 +102,18 @@ def _finish(
     tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
 
 
+@triton.jit
+def _await_launch_before(OVERLAP: tl.constexpr):
+    """Lets the next launch begin, and waits until all memory of the one before is written.
+
+    Every program of a launch that overlaps waits, so that a launch behind it may rely on all that
+    came before.
+    """
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
+
+
 # One compilation for every number of rows.
 @triton.jit(do_not_specialize=["num_rows"])
 def small_gemm_kernel(
@@ -108,9 +121,10 @@ def small_gemm_kernel(
     num_rows, num_out, num_in, stride_x, eps,
     FORMAT: tl.constexpr, NORM: tl.constexpr, EPILOGUE: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STEPS: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr,
+    SPLIT_K: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Grid: bands of the weight, tiles of rows, parts of K."""
+    _await_launch_before(OVERLAP)
     band, row_tile, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     row = row_tile * TILE + tl.arange(0, TILE)
     n = tl.arange(0, BLOCK_N)
@@ -150,6 +164,40 @@ def small_gemm_kernel(
                 total, total_squares, row_scale, residual, y, band, row, num_rows, num_out,
                 num_in, eps, FORMAT, NORM, EPILOGUE, BLOCK_N, TILE,
             )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["num_rows"])
+def two_products_kernel(
+    x, gain, codes, block_scales, row_scale, y, codes_2, block_scales_2, row_scale_2, y_2,
+    num_rows, num_out, num_out_2, num_in, stride_x, eps,
+    FORMAT: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STEPS: tl.constexpr,
+    FORMAT_2: tl.constexpr, BLOCK_N_2: tl.constexpr, BLOCK_K_2: tl.constexpr,
+    NUM_STEPS_2: tl.constexpr, NUM_BANDS: tl.constexpr, NORM: tl.constexpr, TILE: tl.constexpr,
+    WIDE: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """Grid: bands of the first weight, then of the second; tiles of rows."""
+    _await_launch_before(OVERLAP)
+    band, row_tile = tl.program_id(0), tl.program_id(1)
+    row = row_tile * TILE + tl.arange(0, TILE)
+    if band < NUM_BANDS:
+        acc, squares = accumulate(
+            x, codes, block_scales, gain, band, row, 0, NUM_STEPS, num_rows, num_in, stride_x,
+            FORMAT, NORM, BLOCK_N, BLOCK_K, NUM_STEPS, TILE, WIDE,
+        )  # fmt: skip
+        _finish(
+            acc, squares, row_scale, y, y, band, row, num_rows, num_out, num_in, eps,
+            FORMAT, NORM, 0, BLOCK_N, TILE,
+        )  # fmt: skip
+    else:
+        band -= NUM_BANDS
+        acc, squares = accumulate(
+            x, codes_2, block_scales_2, gain, band, row, 0, NUM_STEPS_2, num_rows, num_in, stride_x,
+            FORMAT_2, NORM, BLOCK_N_2, BLOCK_K_2, NUM_STEPS_2, TILE, WIDE,
+        )  # fmt: skip
+        _finish(
+            acc, squares, row_scale_2, y_2, y_2, band, row, num_rows, num_out_2, num_in, eps,
+            FORMAT_2, NORM, 0, BLOCK_N_2, TILE,
+        )  # fmt: skip
 
 
 class _Scratch:
@@ -207,10 +255,51 @@ def small_gemm(
         num_rows, weight.num_out, weight.num_in, x_MK.stride(0), norm.eps if norm else 0.0,
         FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, EPILOGUE=epilogue,
         BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps,
-        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=is_interpreted(),
-        num_warps=tiling.num_warps, num_stages=tiling.num_stages,
+        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=is_interpreted(), OVERLAP=launches_overlap(),
+        num_warps=tiling.num_warps, num_stages=tiling.num_stages, **_launch_options(),
     )  # fmt: skip
     return y_MN
+
+
+def can_join(first: PackedWeight, second: PackedWeight) -> bool:
+    """Whether one launch can make both products: programs of one size, no split sums."""
+    tilings = (first.tiling, second.tiling)
+    shapes = {(tiling.split_k, tiling.num_warps, tiling.num_stages) for tiling in tilings}
+    is_plain = not first.paired and not second.paired and first.tiling.split_k == 1
+    return is_plain and len(shapes) == 1 and first.num_in == second.num_in
+
+
+def two_products(
+    x_MK: Tensor,
+    first: PackedWeight,
+    second: PackedWeight,
+    *,
+    norm: Norm | None,
+    second_dtype: torch.dtype,
+) -> tuple[Tensor, Tensor]:
+    """See `two_products` of the package."""
+    assert x_MK.stride(1) == 1 and x_MK.shape[1] == first.num_in, "rows of K numbers"
+    num_rows, tiling, other = x_MK.shape[0], first.tiling, second.tiling
+    y_MN = torch.empty(num_rows, first.num_out, dtype=x_MK.dtype, device=x_MK.device)
+    z_MN = torch.empty(num_rows, second.num_out, dtype=second_dtype, device=x_MK.device)
+    grid = (first.num_bands + second.num_bands, -(-num_rows // ROW_TILE))
+    two_products_kernel[grid](
+        x_MK, norm.gain_K if norm else first.row_scale,
+        first.codes, first.block_scales, first.row_scale, y_MN,
+        second.codes, second.block_scales, second.row_scale, z_MN,
+        num_rows, first.num_out, second.num_out, first.num_in, x_MK.stride(0),
+        norm.eps if norm else 0.0,
+        FORMAT=FORMAT_CODES[first.format], BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k,
+        NUM_STEPS=first.num_steps, FORMAT_2=FORMAT_CODES[second.format], BLOCK_N_2=other.block_n,
+        BLOCK_K_2=other.block_k, NUM_STEPS_2=second.num_steps, NUM_BANDS=first.num_bands,
+        NORM=norm is not None, TILE=ROW_TILE, WIDE=is_interpreted(), OVERLAP=launches_overlap(),
+        num_warps=tiling.num_warps, num_stages=tiling.num_stages, **_launch_options(),
+    )  # fmt: skip
+    return y_MN, z_MN
+
+
+def _launch_options() -> dict[str, bool]:
+    return {"launch_pdl": True} if launches_overlap() else {}
 
 
 def specimens() -> list[Specimen]:
@@ -241,9 +330,35 @@ def specimens() -> list[Specimen]:
                         "SPLIT_K": tiling.split_k,
                         "TILE": ROW_TILE,
                         "WIDE": False,
+                        "OVERLAP": False,
                     },
                     num_warps=tiling.num_warps,
                     num_stages=tiling.num_stages,
                 )
             )
-    return found
+    return [*found, _delta_input(False), _delta_input(True)]
+
+
+def _delta_input(overlaps: bool) -> Specimen:
+    """The shipped model's products in front of a delta layer."""
+    first, second = choose_tiling(2048, 512, "nvfp4"), choose_tiling(8, 512, "bf16")
+    return Specimen(
+        name="two_products_2048x512" + ("_overlapping" if overlaps else ""),
+        kernel=two_products_kernel,
+        types={
+            "x": "*bf16", "gain": "*fp32", "codes": "*i32", "block_scales": "*i16",
+            "row_scale": "*fp32", "y": "*bf16", "codes_2": "*bf16", "block_scales_2": "*i16",
+            "row_scale_2": "*fp32", "y_2": "*fp32", "num_rows": "i32", "num_out": "i32",
+            "num_out_2": "i32", "num_in": "i32", "stride_x": "i32", "eps": "fp32",
+        },
+        constants={
+            "FORMAT": FORMAT_CODES["nvfp4"], "BLOCK_N": first.block_n, "BLOCK_K": first.block_k,
+            "NUM_STEPS": 512 // first.block_k, "FORMAT_2": FORMAT_CODES["bf16"],
+            "BLOCK_N_2": second.block_n, "BLOCK_K_2": second.block_k,
+            "NUM_STEPS_2": 512 // second.block_k, "NUM_BANDS": 2048 // first.block_n,
+            "NORM": True, "TILE": ROW_TILE, "WIDE": False, "OVERLAP": overlaps,
+        },
+        num_warps=first.num_warps,
+        num_stages=first.num_stages,
+        options={"launch_pdl": True} if overlaps else {},
+    )  # fmt: skip

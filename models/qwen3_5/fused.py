@@ -18,7 +18,14 @@ from ocria.kernels.gated_delta import DeltaWeights, delta_fold, delta_pass
 from ocria.kernels.gated_norm import gated_norm
 from ocria.kernels.head import BestTokens, best_tokens
 from ocria.kernels.sequence_table import Place, SequenceTable, SlotMemory, sequence_table
-from ocria.kernels.small_gemm import Norm, PackedWeight, WeightCodes, pack, small_gemm
+from ocria.kernels.small_gemm import (
+    Norm,
+    PackedWeight,
+    WeightCodes,
+    pack,
+    small_gemm,
+    two_products,
+)
 from ocria.models.base import KEY_BLOCK, Fold, SequenceState
 from ocria.models.layers.rope import axis_of_frequency, mrope_frequencies, rotary_angles
 from ocria.models.layers.span import Pass
@@ -60,12 +67,17 @@ class FusedDecoder:
         plain: a parameter on the device, decay parameters in float32.
         head: name of the head's weight.
         device: where it runs.
+
+    Attributes:
+        joins_products: make both products in front of a delta layer in one launch, where their
+            tilings agree. Off until an H200 has shown that it pays.
     """
 
     def __init__(
         self, config: TextConfig, codes: Codes, plain: Plain, head: str, device: torch.device
     ) -> None:
         self.config = config
+        self.joins_products = False
         self._layers = [
             _layer(config, layer, codes, plain) for layer in range(len(config.layer_types))
         ]
@@ -129,18 +141,27 @@ class FusedDecoder:
         prefill: bool,
     ) -> Tensor:
         place = self.config.layer_types[:index].count(self.config.layer_types[index])
-        projected_ME = small_gemm(x_MD, layer.projection, norm=layer.first)
         if isinstance(layer.mixer, AttentionWeights):
+            projected_ME = small_gemm(x_MD, layer.projection, norm=layer.first)
             mixed_MV = attention_pass(table, place, projected_ME, rotary, layer.mixer, KEY_BLOCK)
         else:
             assert layer.ba is not None and layer.gate_gain_W is not None, "a delta layer has both"
-            ba_MR = small_gemm(x_MD, layer.ba, norm=layer.first, out_dtype=torch.float32)
+            projected_ME, ba_MR = self._delta_inputs(layer, layer.ba, x_MD)
             raw_MV = delta_pass(table, place, projected_ME, ba_MR, layer.mixer, prefill=prefill)
             z_MV = projected_ME[:, layer.mixer.channels :]
             mixed_MV = gated_norm(raw_MV, z_MV, layer.gate_gain_W, self.config.rms_norm_eps)
         x_MD = small_gemm(mixed_MV, layer.out, residual_MN=x_MD)
         inner_MI = small_gemm(x_MD, layer.gate_up, norm=layer.second)
         return small_gemm(inner_MI, layer.down, residual_MN=x_MD)
+
+    def _delta_inputs(self, layer: _Layer, ba: PackedWeight, x_MD: Tensor) -> tuple[Tensor, Tensor]:
+        """What a delta layer's mixer reads: the projection, and decay and beta in float32."""
+        if self.joins_products:
+            return two_products(
+                x_MD, layer.projection, ba, norm=layer.first, second_dtype=torch.float32
+            )
+        projected_ME = small_gemm(x_MD, layer.projection, norm=layer.first)
+        return projected_ME, small_gemm(x_MD, ba, norm=layer.first, out_dtype=torch.float32)
 
 
 _BLOCK = 32

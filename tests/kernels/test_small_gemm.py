@@ -136,3 +136,31 @@ def test_every_step_of_k_belongs_to_a_part(format: Format, shape: tuple[int, int
     assert 1 <= tiling.split_k <= max(1, steps)
     # A part without steps would add zeros for nothing.
     assert (tiling.split_k - 1) * -(-steps // tiling.split_k) < steps
+
+
+@pytest.mark.parametrize("num_rows", [1, 16, 20])
+@pytest.mark.parametrize("formats", [("nvfp4", "bf16"), ("fp8", "bf16"), ("bf16", "nvfp4")])
+def test_two_products_have_the_bits_of_single_ones(
+    formats: tuple[Format, Format], num_rows: int
+) -> None:
+    first = pack([stored(formats[0], 50, 208)[0]], tiling=SMALL)
+    wide = Tiling(block_n=16, block_k=128, num_warps=1)
+    second = pack([stored(formats[1], 8, 208, seed=1)[0]], tiling=wide)
+    x = normal(num_rows, 208, seed=3).bfloat16().to(DEVICE)
+    norm = Norm((1 + 0.3 * normal(208, seed=4)).to(DEVICE), 1e-6)
+    assert triton_impl.can_join(first, second)
+    found = triton_impl.two_products(x, first, second, norm=norm, second_dtype=torch.float32)
+    assert torch.equal(found[0], triton_impl.small_gemm(x, first, norm=norm))
+    alone = triton_impl.small_gemm(x, second, norm=norm, out_dtype=torch.float32)
+    assert torch.equal(found[1], alone)
+
+
+def test_products_of_unlike_programs_are_not_joined() -> None:
+    first = pack([stored("nvfp4", 48, 256)[0]], tiling=SMALL)
+    for other in (
+        Tiling(block_n=16, block_k=64, num_warps=4),
+        Tiling(block_n=16, block_k=64, num_warps=1, split_k=2),
+    ):
+        second = pack([stored("nvfp4", 48, 256, seed=1)[0]], tiling=other)
+        assert not triton_impl.can_join(first, second)
+        assert not triton_impl.can_join(second, first)
