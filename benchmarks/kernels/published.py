@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import torch
 from launches import Mixers, Product, fill, products
-from references import relative_error, write_every_state
+from references import check_mixers, relative_error, write_every_state
 from stream import say_shares, shown
 from subject import Figures, Subject, text_of
 from torch import Tensor
@@ -45,10 +45,12 @@ def check(subject: Subject, figures: Figures) -> None:
     mixed, plain = published(subject, mixed=True), published(subject, mixed=False)
     figures.say("models made in", f"{time.perf_counter() - started:.1f} s")
     parts: tuple[Callable[[], None], ...] = (
+        lambda: check_mixers(_shell(subject, mixed), figures),
         lambda: _delta(subject, mixed, figures),
         lambda: _passes(subject, mixed, plain, figures),
-        lambda: _steps(subject, mixed, plain, figures),
         lambda: say_shares(figures, mixed, _page(subject, mixed), subject.size.rounds),
+        lambda: _steps(subject, mixed, plain, figures, None),
+        lambda: _steps(subject, mixed, plain, figures, drafter(subject, mixed)),
     )
     for part in parts:
         if subject.left_s < 8:
@@ -200,32 +202,33 @@ def _page(subject: Subject, target: Qwen35) -> Any:
     return made_up_pages(target.config, num_pages=1, grid=subject.size.grid).pages[0]
 
 
-def _steps(subject: Subject, mixed: Qwen35, plain: Qwen35, figures: Figures) -> None:
+def _steps(
+    subject: Subject, mixed: Qwen35, plain: Qwen35, figures: Figures, model: DFlash | None
+) -> None:
     """Whole steps of the engine: plain ones, and with a drafter whose proposals are wrong."""
     page, most = _page(subject, mixed), min(_STEPS, subject.size.max_tokens)
-    model = drafter(subject, mixed)
-    rooms = DraftRooms(model, mixed)
     config = EngineConfig(
         stop_ids=frozenset(),
         forbidden_ids=frozenset(),
         max_positions=len(page.prompt.token_ids) + most + WINDOW,
     )
+    engines = {"mixed, plain": Engine(mixed, config)}
+    rooms = DraftRooms(model, mixed) if model is not None else None
+    if rooms is None:
+        engines["bf16, plain"] = Engine(plain, config)
+    else:
+        engines["mixed, dflash"] = Engine(mixed, config)
     found: dict[str, tuple[int, ...]] = {}
     spent: dict[str, list[float]] = {}
-    engines = {"bf16, plain": Engine(plain, config), "mixed, plain": Engine(mixed, config)}
-    engines["mixed, dflash"] = Engine(mixed, config)
-    emitted = 0
-    for round_number in range(1 + min(2, subject.size.rounds)):
+    rounds = min(2, subject.size.rounds)
+    for round_number in range(1 + rounds):
         for name, engine in engines.items():
-            is_drafted = name.endswith("dflash")
-            mixed.tap_layers = model.config.target_layer_ids if is_drafted else ()
-            request = Request(
-                prompt=page.prompt,
-                image=page.image,
-                max_tokens=most,
-                drafter=DFlashDrafter(rooms) if is_drafted else None,
+            drafts = rooms is not None and name.endswith("dflash")
+            mixed.tap_layers = model.config.target_layer_ids if model and drafts else ()
+            page_drafter = DFlashDrafter(rooms) if rooms is not None and drafts else None
+            engine.submit(
+                Request(prompt=page.prompt, image=page.image, max_tokens=most, drafter=page_drafter)
             )
-            engine.submit(request)
             engine.step()
             while engine.num_requests:
                 started = time.perf_counter()
@@ -234,19 +237,21 @@ def _steps(subject: Subject, mixed: Qwen35, plain: Qwen35, figures: Figures) -> 
                     spent.setdefault(name, []).append(1e6 * (time.perf_counter() - started))
                 for _, outcome in outcomes:
                     found[name] = outcome.token_ids  # type: ignore[union-attr]
-                    emitted = len(found[name])
+            if page_drafter is not None:
+                page_drafter.end_page()
     mixed.tap_layers = ()
-    is_equal = found["mixed, dflash"] == found["mixed, plain"]
-    figures.say("tokens with dflash", f"{'equal' if is_equal else 'OTHER'}, {emitted} tokens")
-    room = rooms.take()
-    if room._recorded is not None:
-        call = room._recorded[1]
-        values = [replayed_us(subject, call, 5) for _ in range(9)]
-        figures.say("a call of dflash, recorded", f"{shown(values)} us")
     for name, values in spent.items():
-        if name.endswith("dflash") and not is_equal:
+        if name.startswith("mixed") and found[name] != found["mixed, plain"]:
+            figures.say(f"step, {name}", "no speed: other tokens than plain steps")
             continue
-        figures.say(f"step, host to host, {name}", f"{shown(values)} us")
+        figures.say(
+            f"step, host to host, {name}",
+            f"{shown(values)} us, {len(found[name])} tokens equal, "
+            f"{rounds * len(found[name]) / max(1, len(values)):.2f} a step",
+        )
+    if rooms is not None and (room := rooms.take())._recorded is not None:
+        values = [replayed_us(subject, room._recorded[1], 5) for _ in range(9)]
+        figures.say("a call of dflash, recorded", f"{shown(values)} us")
 
 
 def _delta(subject: Subject, target: Qwen35, figures: Figures) -> None:
@@ -341,21 +346,25 @@ def _random(subject: Subject, target: Qwen35, *shape: int, seed: int) -> Tensor:
     return noise.to(subject.device, target.dtype)
 
 
+def _shell(subject: Subject, model: Qwen35) -> Subject:
+    """What launches and checks ask of a subject, for another model."""
+    forbidden_V = torch.zeros(model.vocab_size, dtype=torch.uint8, device=subject.device)
+    shell = SimpleNamespace(
+        device=subject.device,
+        target=model,
+        fused=model.fused,
+        size=subject.size,
+        random=subject.random,
+        forbidden_V=forbidden_V,
+    )
+    return cast(Subject, shell)
+
+
 def launches(subject: Subject) -> Iterator[tuple[str, Callable[[], object]]]:
     """Every kernel of a decoder of few layers, to be compiled; the slowest first."""
     for mixed in (True, False):
         model = published(subject, mixed=mixed, num_layers=4)
-        shell = cast(
-            Subject,
-            SimpleNamespace(
-                device=subject.device,
-                target=model,
-                fused=model.fused,
-                size=subject.size,
-                random=subject.random,
-                forbidden_V=torch.zeros(model.vocab_size, dtype=torch.uint8, device=model.device),
-            ),
-        )
+        shell = _shell(subject, model)
         kind = "mixed" if mixed else "bf16"
         if mixed:
             mixers = Mixers(shell, 64)

@@ -60,8 +60,8 @@ def check(subject: Subject, figures: Figures) -> None:
     check_products(subject, figures)
     check_head(subject, figures)
     check_mixers(subject, figures)
-    check_drafter(subject, figures)
     check_model(subject, figures)
+    check_drafter(subject, figures)
 
 
 def check_products(subject: Subject, figures: Figures) -> None:
@@ -241,13 +241,9 @@ def check_drafter(subject: Subject, figures: Figures) -> None:
     draft_reference.write_context(rows.double(), exactly, places, heads.k_gain_D[None], heads)
     write_context(rows, kept, places, heads.k_gain_D[None], heads)
     errors["context"] = relative_error(kept[:, :, :, places], exactly[:, :, :, places])
-    qkv = subject.random(ROWS, (4 + 2 + 2) * 64, seed=26)
     numbers = torch.tensor([length, ROWS, 20], device=device)
-    expected = draft_reference.draft_attention(
-        qkv.double(), kept[:, 0].double(), numbers, heads, DraftSight(0, False)
-    )
-    found = draft_attention(qkv, kept[:, 0], numbers, heads, DraftSight(0, False))
-    errors["attention"] = relative_error(found, expected)
+    for name, sizes in (("attention", (4, 2, 64)), ("attention of a public size", (32, 8, 128))):
+        errors[name] = _draft_attention_error(subject, numbers, *sizes)
     said = ", ".join(f"{name} {error:.1e}" for name, error in errors.items())
     figures.say("error of the drafter's kernels", said)
     vocab, rank = subject.target.vocab_size, 24
@@ -266,6 +262,22 @@ def check_drafter(subject: Subject, figures: Figures) -> None:
         f"{'equal' if torch.equal(scores, wanted_scores) else 'OTHER'}, path "
         f"{int((path == wanted).sum())} of {len(path)}",
     )
+
+
+def _draft_attention_error(
+    subject: Subject, numbers: Tensor, num_heads: int, num_kv_heads: int, width: int
+) -> float:
+    device, length = subject.device, int(numbers[:2].sum())
+    capacity = -(-(length + 64) // KEY_BLOCK) * KEY_BLOCK
+    gains = torch.rand(2, width, device=device) + 0.5
+    angles = torch.rand(2, 4096, width // 2, device=device) - 0.5
+    heads = DraftHeads(*gains, *angles, num_heads, num_kv_heads, 1e-6)
+    kept = subject.random(2, num_kv_heads, capacity, width, seed=24)
+    qkv = subject.random(ROWS, (num_heads + 2 * num_kv_heads) * width, seed=26)
+    sight = DraftSight(0, False)
+    found = draft_attention(qkv, kept, numbers, heads, sight)
+    expected = draft_reference.draft_attention(qkv.double(), kept.double(), numbers, heads, sight)
+    return relative_error(found, expected)
 
 
 def check_model(subject: Subject, figures: Figures) -> None:

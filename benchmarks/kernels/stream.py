@@ -151,7 +151,7 @@ def profiled(subject: Subject, engine: Engine, request) -> str:  # type: ignore[
     """Launches, graphs, copies and waits a step, and kernels on the device."""
     engine.submit(request)
     # The prefill, and the capture of every size that steps may ask for.
-    for _ in range(40 if subject.device.type == "cuda" else 1):
+    for _ in range(25 if subject.device.type == "cuda" else 1):
         engine.step()
     if not engine.num_requests:
         return "the page was over before a step could be profiled"
