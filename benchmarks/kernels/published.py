@@ -86,19 +86,18 @@ def _config(subject: Subject, num_layers: int) -> Qwen35Config:
     if num_layers == text.num_hidden_layers:
         return config
     kinds = text.layer_types[:num_layers]
-    return replace(config, text=replace(text, num_hidden_layers=num_layers, layer_types=kinds))
+    return replace(config, text=replace(text, layer_types=kinds))
 
 
-def drafter(subject: Subject, target: Qwen35, num_layers: int = 5) -> DFlash:
+def drafter(subject: Subject, target: Qwen35) -> DFlash:
     """DFlash 2 as published for this size, random weights: it costs what a trained one does."""
     is_cuda = subject.device.type == "cuda"
-    depth = target.num_layers
-    taps = (1, 8, 15, 22, 29) if depth > 29 else tuple(range(min(5, depth)))
+    taps = (1, 8, 15, 22, 29) if is_cuda else (0, 1, 2)
     sizes: dict[str, Any] = {
         "architectures": ["DFlash2DraftModel"],
         "hidden_size": target.hidden_size,
         "intermediate_size": 9728 if is_cuda else 64,
-        "num_hidden_layers": num_layers if is_cuda else 1,
+        "num_hidden_layers": 5 if is_cuda else 1,
         "num_attention_heads": 32 if is_cuda else 2,
         "num_key_value_heads": 8 if is_cuda else 1,
         "head_dim": 128 if is_cuda else 16,
@@ -387,7 +386,7 @@ def _product(subject: Subject, product: Product) -> Tensor:
 def _drafter_launches(
     subject: Subject, target: Qwen35
 ) -> Iterator[tuple[str, Callable[[], object]]]:
-    model = drafter(subject, target, num_layers=1)
+    model = drafter(subject, target)
     fused = FusedDraft(model)
     layer = fused._layers[0]
     conv, gate = layer.attention_conv, fused._gate
