@@ -43,14 +43,19 @@ class Ledger:
 
     def is_finished(self, found: Found) -> bool:
         """Whether its files are there, of this content, with these settings and this model."""
+        if not self.is_listed(found) or not all(
+            path.exists() for path in output_paths(self._options, found.output)
+        ):
+            return False
+        return self._manifest.is_settled(found.output, file_digest(found.path), self.identity)
+
+    def is_listed(self, found: Found) -> bool:
+        """Whether the manifest has it as finished, of whatever content: quicker to ask."""
         status = self._manifest.status(found.output)
         if status is None or status == "failed":
             return False
-        if status == "partial" and self._options.retry_failed and self.journal_path(found).exists():
-            return False
-        if not all(path.exists() for path in output_paths(self._options, found.output)):
-            return False
-        return self._manifest.is_settled(found.output, file_digest(found.path), self.identity)
+        is_retried = status == "partial" and self._options.retry_failed
+        return not (is_retried and self.journal_path(found).exists())
 
     def is_partial(self, found: Found) -> bool:
         """Whether its result is said to have pages that are not whole."""

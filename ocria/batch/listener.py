@@ -34,15 +34,33 @@ class Listener(Protocol):
 
 @dataclass(kw_only=True, slots=True)
 class Figures:
-    """What a run has done so far. Counts only: nothing in it grows with the number of documents."""
+    """What a run has done so far. Counts only: nothing in it grows with the number of documents.
+
+    Attributes:
+        num_found: documents.
+        num_ahead: of these, not open yet, but for those that the manifest lists as finished.
+        num_opened: of these, those whose pages are known; one that is no document has none.
+        num_wanted_pages: pages of the opened documents.
+        documents: how many ended with each status.
+        num_skipped: documents that an earlier run has finished.
+        pages: how many were read with each status.
+        num_tokens: written by the model.
+        num_resumed_pages: pages of opened documents that an earlier run has read.
+        started_s: on the monotonic clock.
+        reading_s: likewise, when the first document that needs reading was handed out.
+    """
 
     num_found: int = 0
+    num_ahead: int = 0
+    num_opened: int = 0
+    num_wanted_pages: int = 0
     documents: Counter[str] = field(default_factory=Counter)
     num_skipped: int = 0
     pages: Counter[str] = field(default_factory=Counter)
     num_tokens: int = 0
     num_resumed_pages: int = 0
     started_s: float = field(default_factory=time.monotonic)
+    reading_s: float | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -61,14 +79,15 @@ class Figures:
     def eta_s(self) -> float | None:
         """Seconds that the rest is likely to take; None while nothing can be said.
 
-        By documents, each resumed page counting as one that needs no time. The first document
-        says little of the others: nothing is said before a few are done, or a long one.
+        By pages: those of opened documents are known, those ahead are thought as long as these.
+        What an earlier run has read needs no time, and the time in which it was looked through
+        says nothing of pages. The first document says little of the others: nothing is said
+        before a few are done, or a long one.
         """
         done, fresh_pages = self.documents.total(), self.num_pages
-        left = self.num_found - self.num_skipped - done
         is_early = done < _MIN_DOCUMENTS and fresh_pages < _MIN_PAGES
-        if is_early or not done or not fresh_pages:
+        if is_early or not done or not fresh_pages or self.reading_s is None:
             return None
-        known = self.num_resumed_pages + fresh_pages
-        pages_a_document = known / done
-        return left * pages_a_document * self.elapsed_s / fresh_pages
+        opened_left = self.num_wanted_pages - self.num_resumed_pages - fresh_pages
+        ahead = self.num_ahead * self.num_wanted_pages / self.num_opened
+        return (opened_left + ahead) * (time.monotonic() - self.reading_s) / fresh_pages

@@ -100,6 +100,7 @@ class BatchRun:
             OSError: the output folder cannot be written.
         """
         self.figures.num_found = len(documents)
+        self.figures.num_ahead = sum(not self._ledger.is_listed(found) for found in documents)
         self._listener.begin(self.figures)
         waiting = self._unfinished(documents)
         try:
@@ -128,9 +129,12 @@ class BatchRun:
                 self._note_skipped(found)
             elif self._ledger.is_foreign(found):
                 message = "its output exists already; replace it with --overwrite"
+                self.figures.num_ahead -= 1
                 self._report(self._ledger.fail(found, "output_exists", message, 0.0))
             else:
                 document = _Document(found, time.monotonic())
+                self.figures.num_ahead += self._ledger.is_listed(found)
+                self.figures.reading_s = self.figures.reading_s or document.started_s
                 yield self._assignment(
                     document,
                     split_above=SPLIT_PAGES if self._lanes.num_lanes > 1 else None,
@@ -183,6 +187,7 @@ class BatchRun:
             document.journal = Journal(self._ledger.journal_path(document.found), header)
             num_known = len(opened.wanted) - len(opened.left)
             self.figures.num_resumed_pages += num_known
+            self._note_opened(len(opened.wanted))
             name = str(document.found.path)
             self._listener.document_begun(name, len(opened.wanted), num_known)
         if opened.is_split:
@@ -190,6 +195,11 @@ class BatchRun:
                 numbers = opened.left[first : first + SPLIT_PAGES]
                 document.num_assignments += 1
                 self._pieces.append(self._assignment(document, numbers=numbers))
+
+    def _note_opened(self, num_pages: int) -> None:
+        self.figures.num_ahead -= 1
+        self.figures.num_opened += 1
+        self.figures.num_wanted_pages += num_pages
 
     def _count(self, document: _Document, read: PageRead) -> None:
         name, page = str(document.found.path), read.page
@@ -219,6 +229,8 @@ class BatchRun:
     def _refuse(self, refused: Refused, document: _Document, seconds: float) -> None:
         if document.journal is not None:
             document.journal.close()
+        else:
+            self._note_opened(0)
         self._report(self._ledger.fail(document.found, refused.code, refused.message, seconds))
 
     def _report(self, entry: Entry) -> None:

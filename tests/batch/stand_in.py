@@ -1,7 +1,7 @@
 """A fast stand-in for the model, and `ocria` with it: run as `python stand_in.py batch …`.
 
-A page's text is a digest of its pixels, so that equal bytes mean equal pages in equal places. What
-happens on the way is set by variables:
+A page's text is a digest of its pixels, or the word for one without ink, so that equal bytes mean
+equal pages in equal places. What happens on the way is set by variables:
 
     STAND_IN_LOG      file that gets a line for each page read: process, digest, number
     STAND_IN_DELAY    seconds a page
@@ -26,6 +26,8 @@ from ocria.document import Block, Generator, ModelInfo, Page, PageFailure
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import SizeRule
 
+WHITE = "white paper"
+
 
 @dataclass
 class Job:
@@ -36,6 +38,8 @@ class Job:
     def begin(self) -> Any:
         if isinstance(self.picture, PageFailed):
             return self.failed(self.picture.code, self.picture.message)
+        if self.picture.rgb.min() == 255:
+            return WHITE
         return _digest(self.picture.rgb.tobytes())[:16]
 
     def failed(self, code: str, message: str) -> Page:

@@ -28,6 +28,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.figures = Figures()
+        self.num_ahead = 0
         self.begun: dict[str, tuple[int, int]] = {}
         self.pages: list[tuple[str, int]] = []
         self.entries: dict[str, Entry] = {}
@@ -35,6 +36,7 @@ class Witness:
 
     def begin(self, figures: Figures) -> None:
         self.figures = figures
+        self.num_ahead = figures.num_ahead
 
     def document_begun(self, name: str, num_pages: int, num_known: int) -> None:
         self.begun[Path(name).name] = (num_pages, num_known)
@@ -144,6 +146,7 @@ def test_a_second_run_skips_what_is_finished_by_content(source: Path) -> None:
     os.utime(source / "photo.png", (0, 0))
     _, witness = go(options)
     assert witness.pages == [("photo.png", 1)]
+    assert (witness.num_ahead, witness.figures.num_ahead, witness.figures.num_opened) == (0, 0, 1)
     (options.out_dir / "deep" / "scan.md").unlink()
     _, witness = go(options)
     assert {name for name, _ in witness.pages} == {"scan"}
@@ -199,6 +202,11 @@ def test_a_stopped_run_goes_on(source: Path, after: int) -> None:
     assert not set(stopper.pages) & set(witness.pages)
     assert len(stopper.pages) + len(witness.pages) == 15
     assert results(options) == results(clean)
+    # What the time left is made of: at first finished documents are no work, at last nothing is.
+    figures = witness.figures
+    assert witness.num_ahead == 4 - stopper.figures.documents["ok"]
+    assert (figures.num_ahead, figures.num_opened) == (0, witness.num_ahead)
+    assert figures.num_wanted_pages == figures.num_resumed_pages + figures.num_pages
 
 
 def test_a_page_that_fails_is_kept_and_can_be_retried(

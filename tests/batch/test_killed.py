@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,8 @@ def undisturbed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 def kill_and_go_on(
     source: Path, undisturbed: dict[str, bytes], folder: Path, *, after: int, pause_s: float
-) -> None:
-    """Kills a run that has read `after` pages, then gives the command again."""
+) -> dict[str, int]:
+    """Kills a run that has read `after` pages, then gives the command again; counts of pages."""
     out, log = folder / "out", folder / "log"
     process = subprocess.Popen(command(source, out), env=environment(log, 0.005))
     deadline = time.monotonic() + 200
@@ -92,6 +93,7 @@ def kill_and_go_on(
     assert len(again) <= SLOTS
     assert not list((out / ".ocria" / "journal").glob("*")), "finished documents leave no journal"
     assert not list(out.rglob("*.part"))
+    return {"read": len(before), "kept": kept, "repeated": len(again)}
 
 
 @pytest.mark.parametrize("after", [30, 150])
@@ -104,8 +106,14 @@ def test_killed_once(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_killed_at_random_moments(
-    source: Path, undisturbed: dict[str, bytes], tmp_path: Path, seed: int
+    source: Path,
+    undisturbed: dict[str, bytes],
+    tmp_path: Path,
+    seed: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     generator = random.Random(seed)
     after, pause_s = generator.randint(0, 195), generator.uniform(0, 0.05)
-    kill_and_go_on(source, undisturbed, tmp_path, after=after, pause_s=pause_s)
+    counts = kill_and_go_on(source, undisturbed, tmp_path, after=after, pause_s=pause_s)
+    for name, count in counts.items():
+        record_property(name, count)
