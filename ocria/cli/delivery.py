@@ -15,6 +15,7 @@ from ocria.console import (
     ProgressMode,
     claim_stdout,
     counted,
+    document_title,
     open_progress,
     printable,
     reporting_write_errors,
@@ -181,6 +182,6 @@ def _report(tally: Tally, name: str, progress: Progress, delivery: DeliveryOptio
         progress.notice("warning", doubts)
     if not delivery.quiet and delivery.progress != "json":
         target = str(delivery.output) if delivery.output else None
-        say(printable(tally.summary(name, target)))
+        say(printable(tally.summary(document_title(name), target)))
     if delivery.stats:
         say(tally.stats_line(name))

@@ -8,7 +8,7 @@ from ocria.console.logs import is_verbose, set_verbosity
 from ocria.console.progress import Progress, ProgressMode, can_redraw, open_progress
 from ocria.console.stdout import claim_stdout
 from ocria.console.streams import guarded_streams, reporting_write_errors, say, silence
-from ocria.console.wording import counted, event_line, printable
+from ocria.console.wording import counted, document_title, event_line, printable
 
 __all__ = [
     "Progress",
@@ -16,6 +16,7 @@ __all__ = [
     "can_redraw",
     "claim_stdout",
     "counted",
+    "document_title",
     "event_line",
     "guarded_streams",
     "is_verbose",

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from ocria.console.failure import print_notice
 from ocria.console.streams import say
-from ocria.console.wording import counted, event_line, printable
+from ocria.console.wording import counted, document_title, event_line
 
 ProgressMode = Literal["auto", "plain", "json", "none"]
 
@@ -57,7 +57,7 @@ class PlainLines(Silent):
     def begin(self, name: str, num_pages: int) -> None:
         self._num_pages = num_pages
         self._since_s = time.monotonic()
-        say(f"reading {printable(name)}: {counted(num_pages, 'page')}")
+        say(f"reading {document_title(name)}: {counted(num_pages, 'page')}")
 
     def page_done(self, number: int, status: str, num_tokens: int) -> None:
         self._num_done += 1
@@ -123,7 +123,7 @@ class LiveBar(Silent):
 
     def begin(self, name: str, num_pages: int) -> None:
         self._num_pages = num_pages
-        self._bar.update(self._task, description=printable(name), total=num_pages)
+        self._bar.update(self._task, description=document_title(name), total=num_pages)
         self._show_figures()
 
     def page_done(self, number: int, status: str, num_tokens: int) -> None:

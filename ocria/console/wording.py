@@ -12,6 +12,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def document_title(name: str) -> str:
+    """What a person is told that a document is called: `-` is its name in results only."""
+    return "standard input" if name == "-" else printable(name)
+
+
 def printable_lines(text: str) -> str:
     """As `printable`, for text of several lines, such as a traceback."""
     return "\n".join(map(printable, text.rstrip().split("\n")))

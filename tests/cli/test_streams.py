@@ -63,6 +63,9 @@ def test_standard_input_and_name_of_source(spawn: Run) -> None:
     document = json.dumps({"pages": [{"text": "x"}]}).encode()
     done = spawn("parse", "-", "-f", "json", stdin=document)
     assert json.loads(done.stdout)["source"]["name"] == "-"
+    lines = done.stderr.splitlines()
+    assert lines[0] == "reading standard input: 1 page"
+    assert lines[-1].startswith("standard input: 1 page, 1 token, ")
 
 
 def test_output_is_utf8_in_any_locale(spawn: Run, script: Script) -> None:
