@@ -131,7 +131,7 @@ def _connect(ray: Any, address: str) -> bool:
     """Connects, or starts a cluster; whether it was started here.
 
     Raises:
-        DeviceError: nobody answers at the address.
+        DeviceError: nobody answers at the address, or no cluster could be started.
     """
     if ray.is_initialized():
         return False
@@ -143,7 +143,10 @@ def _connect(ray: Any, address: str) -> bool:
             _knock(address)
         own = {"include_dashboard": False} if is_local else {}
         ray.init(address=address, log_to_driver=False, logging_level="error", **own)
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # a node that is late to start is one, of no class of its own
+        if is_local:
+            hint = "try again when the machine is less busy, or leave `--ray` out"
+            raise DeviceError("no Ray cluster can be started here", hint=hint) from error
         raise DeviceError(
             f"no Ray cluster can be reached at {address}",
             hint="start one with `ray start --head`, or use `--ray local`",

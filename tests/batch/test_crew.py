@@ -3,13 +3,14 @@
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from documents import mixed_folder, pdf
 from test_batch import Witness, go, journals, options_of, results
 
-from ocria.batch import BatchOptions
+from ocria.batch import BatchOptions, ray_crew
 from ocria.batch.process_crew import ProcessCrew
 from ocria.batch.session import choose_lanes, run_batch
 from ocria.document import Page
@@ -100,3 +101,14 @@ def test_what_cannot_be_had_is_said(source: Path) -> None:
         choose_lanes(options_of(source, gpus=2, parse=ParseOptions(device="cpu")))
     with pytest.raises(DeviceError, match="64 GPUs were asked for"):
         choose_lanes(options_of(source, gpus=64))
+
+
+def test_a_local_cluster_that_does_not_start(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**_: Any) -> None:
+        raise Exception("The current node timed out during startup")
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init)
+    monkeypatch.setattr(ray_crew, "_ray", lambda: ray)
+    with pytest.raises(DeviceError, match="no Ray cluster can be started here") as caught:
+        choose_lanes(options_of(source, ray="local"))
+    assert "less busy" in (caught.value.hint or "")
