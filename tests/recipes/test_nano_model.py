@@ -8,7 +8,7 @@ from ocria.models.recipes.nano.delta import chunked_delta_rule, unit_lower_inver
 from ocria.models.recipes.nano.generate import greedy
 from ocria.models.recipes.nano.layout import from_layout, to_layout
 from ocria.models.recipes.nano.model import Geometry, Reader, text_room
-from ocria.models.recipes.nano.rounding import Masters, round_fp8_rows, round_nvfp4
+from ocria.models.recipes.nano.rounding import Masters, round_fp8_rows, round_in_place, round_nvfp4
 
 SMALL = Geometry(rows=6720, width=64, layers=3, inner=64, heads=2, kv_heads=1, head_width=64,
                  linear_heads=2, linear_width=32, vision_width=64, vision_depth=1, vision_heads=1,
@@ -114,6 +114,16 @@ def test_masters_keep_what_rounding_drops():
     assert not torch.equal(parameter, before)
     masters.restore()
     assert torch.equal(parameter, before)
+
+
+def test_rounding_in_place_leaves_what_masters_leave():
+    kept, plain = small_reader(), small_reader()
+    plain.load_state_dict(kept.state_dict())
+    Masters(kept).round()
+    round_in_place(plain)
+    before = dict(kept.named_parameters())
+    for name, parameter in plain.named_parameters():
+        assert torch.equal(parameter, before[name]), name
 
 
 @pytest.mark.parametrize(("rows", "columns", "tokens"), [(2, 3, 1), (44, 32, 900), (2, 12, 40)])

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ocria.models.recipes.nano.layout import Folder, load_reader
 from ocria.models.recipes.nano.model import Reader, decoder_angles
-from ocria.models.recipes.nano.rounding import Masters
+from ocria.models.recipes.nano.rounding import round_in_place
 from ocria.models.recipes.nano.vocabulary import (
     COORDINATES,
     FIRST_MARKUP,
@@ -73,7 +73,7 @@ class FrozenTarget:
     ) -> None:
         self.reader: Reader = load_reader(Folder(path=folder)).to(device).eval()
         if rounded:
-            Masters(self.reader).round()
+            round_in_place(self.reader)
         self.reader.requires_grad_(False)
         self.taps, self.device = taps, device
         self.dtype = dtype or (torch.bfloat16 if device.type == "cuda" else torch.float32)

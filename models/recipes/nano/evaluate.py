@@ -21,7 +21,7 @@ from ocria.models.recipes.pages.sampler import Sample, make_samples, open_studio
 from .generate import greedy
 from .layout import Folder, load_reader
 from .markup import overlap, read_blocks
-from .rounding import Masters
+from .rounding import round_in_place
 
 _SHAPES = {
     "slide": (1024, 1408), "table": (640, 832), "receipt": (1408, 640), "region": (512, 640),
@@ -108,7 +108,7 @@ def main() -> None:
     folder = Folder(path=arguments.folder)
     reader = load_reader(folder).to(device).eval()
     if arguments.rounded:
-        Masters(reader).round()
+        round_in_place(reader)
     tokenizer = folder.tokenizer()
     pages = make_pages(
         arguments.corpus, arguments.fonts, arguments.count, arguments.seed, arguments.kinds

@@ -7,7 +7,7 @@ straight-through estimator without a change to the model's graph.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -68,6 +68,28 @@ def _fusion(name: str) -> str:
     return name
 
 
+def _fused_names(names: Iterable[str]) -> list[list[str]]:
+    """Names of decoder matrices, those of a run-time product together."""
+    fused: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        if name != "embed_tokens.weight":
+            fused[_fusion(name)].append(name)
+    return list(fused.values())
+
+
+@torch.no_grad()
+def round_in_place(model: nn.Module) -> None:
+    """Rounds the parameters that ship rounded. What they were is lost: training needs `Masters`."""
+    live = rounded_parameters(model)
+    rows = live["embed_tokens.weight"]
+    rows.copy_(round_fp8_rows(rows))
+    for names in _fused_names(live):
+        group = [live[name] for name in names]
+        largest = torch.stack([parameter.abs().amax() for parameter in group]).amax()
+        for parameter in group:
+            parameter.copy_(round_nvfp4(parameter, largest))
+
+
 class Masters:
     """Full-precision copies of the rounded parameters, and the parent that they came from.
 
@@ -80,13 +102,10 @@ class Masters:
     """
 
     def __init__(self, model: nn.Module, parent: dict[str, Tensor] | None = None) -> None:
+        self._model = model
         self._all = dict(model.named_parameters())
         self.parent = parent or {name: p.detach().clone() for name, p in self._all.items()}
         self._live = rounded_parameters(model)
-        self._fused: dict[str, list[str]] = defaultdict(list)
-        for name in self._live:
-            if name != "embed_tokens.weight":
-                self._fused[_fusion(name)].append(name)
         self.copies = {name: p.detach().clone() for name, p in self._live.items()}
 
     @torch.no_grad()
@@ -115,10 +134,4 @@ class Masters:
                 parameter.copy_(self.parent[name])
         for name, parameter in self._live.items():
             self.copies[name].copy_(parameter)
-        rows = self._live["embed_tokens.weight"]
-        rows.copy_(round_fp8_rows(rows))
-        for names in self._fused.values():
-            group = [self._live[name] for name in names]
-            largest = torch.stack([parameter.abs().amax() for parameter in group]).amax()
-            for parameter in group:
-                parameter.copy_(round_nvfp4(parameter, largest))
+        round_in_place(self._model)
