@@ -30,6 +30,7 @@ from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.regions import Reading, SecondReading
+from ocria.pipeline.repeats import find_repeats
 from ocria.pipeline.turning import opening_turn, turn_ids, turned
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, measure_ink, page_patches
@@ -97,7 +98,7 @@ class PageJob:
         reading = self._reading(self.picture, outcome)
         turn = opening_turn(outcome.token_ids, self._rules.markup)
         if not turn:
-            return self._in_regions(self.picture, reading) if reading.is_doubtful else reading.page
+            return self._judged(self.picture, reading)
         # The turn's own reading is one token; what it cost belongs to the page.
         self._spent, started = reading.page.stats, time.perf_counter()
         if self._as_it_came is None:
@@ -122,20 +123,23 @@ class PageJob:
             error=PageFailure(code=code, message=message),
         )
 
-    def _in_regions(self, picture: PageImage, first: Reading) -> Request | Page:
-        """The first region's request; the page where it cannot be cut."""
+    def _judged(self, picture: PageImage, first: Reading) -> Request | Page:
+        """The page; or the first region's request, if it is doubtful and can be cut."""
         if not self._rules.reads_regions:
             return first.page
         started = time.perf_counter()
+        first = first._replace(repeats=find_repeats(first.page, picture.rgb))
+        if not first.is_doubtful:
+            return first.page
         second = SecondReading(picture, first, self._rules.max_tokens)
         if second.is_over:
-            return first.page
+            return first.final
         self._second, self._spent = second, first.page.stats
         return self._region_request(second, started)
 
     def _next_region(self, second: SecondReading, outcome: Outcome) -> Request | Page:
         if isinstance(outcome, PageError):
-            return self._with_all_seconds(second.first.page)
+            return self._with_all_seconds(second.first.final)
         started = time.perf_counter()
         reading = self._reading(second.picture(), outcome)
         second.take(reading)

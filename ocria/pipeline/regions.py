@@ -2,7 +2,8 @@
 
 Which of the two readings is kept is told by what the model was sure of: the sum of its text
 tokens' probabilities is how many of them it expects to be right. A reading that was cut off in a
-loop has few; one that goes on in guesses has many of little weight.
+loop has few; one that goes on in guesses has many of little weight; text that was written twice
+counts once.
 """
 
 import math
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from ocria.document import Block, Decoding, Page, PageStatus
 from ocria.output import mean_probability
+from ocria.pipeline.repeats import find_repeats, repeated_share, without_repeats
 from ocria.rasterize import PageImage, TextLayer
 from ocria.vision import Region, page_regions
 
@@ -29,22 +31,30 @@ class Reading(NamedTuple):
         page: the page; a region is one of its own.
         logprobs: natural logarithm of the probability of each token of its text.
         looped: it was cut off in a loop.
+        repeats: indices of blocks that say again what others say and the page shows once.
     """
 
     page: Page
     logprobs: Sequence[float]
     looped: bool
+    repeats: frozenset[int] = frozenset()
 
     @property
     def is_doubtful(self) -> bool:
         """Whether a second reading may be better. One that met its token limit stands."""
         unsure = self.page.confidence is not None and self.page.confidence < DOUBTFUL_CONFIDENCE
-        return self.looped or (unsure and self.page.status != "truncated")
+        return self.looped or bool(self.repeats) or (unsure and self.page.status != "truncated")
 
     @property
     def expected_right(self) -> float:
         """How many of the text's tokens are right, as far as the model knows."""
-        return math.fsum(map(math.exp, self.logprobs))
+        said_once = 1.0 - repeated_share(self.page, self.repeats)
+        return said_once * math.fsum(map(math.exp, self.logprobs))
+
+    @property
+    def final(self) -> Page:
+        """The page as it is handed out if this reading is kept."""
+        return without_repeats(self.page, self.repeats)
 
 
 class SecondReading:
@@ -96,7 +106,7 @@ class SecondReading:
     def better(self) -> Page:
         """The better of the two readings; its figures of decoding, the first one's seconds."""
         joined = self._joined()
-        return max(self.first, joined, key=lambda reading: reading.expected_right).page
+        return max(self.first, joined, key=lambda reading: reading.expected_right).final
 
     def _joined(self) -> Reading:
         first = self.first.page
@@ -118,7 +128,8 @@ class SecondReading:
             num_tokens=sum(page.num_tokens for page in pages),
             stats=first.stats and replace(first.stats, decoding=_decoding(pages)),
         )
-        return Reading(page, logprobs, any(reading.looped for _, reading in self._read))
+        looped = any(reading.looped for _, reading in self._read)
+        return Reading(page, logprobs, looped, find_repeats(page, self._picture.rgb))
 
 
 def _tables(first: Reading) -> Iterator[Box]:

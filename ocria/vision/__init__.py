@@ -3,11 +3,13 @@
 from ocria.vision.ink import Ink, measure_ink
 from ocria.vision.patches import Patches, page_patches
 from ocria.vision.preprocessor import PreprocessorConfig
+from ocria.vision.prints import PagePrint
 from ocria.vision.regions import Region, page_regions
 from ocria.vision.resize import SizeRule
 
 __all__ = [
     "Ink",
+    "PagePrint",
     "Patches",
     "PreprocessorConfig",
     "Region",

@@ -87,6 +87,22 @@ def said(text: str, finish: Finish = "eos", logprob: float = -0.05) -> Result:
     )
 
 
+def said_twice(text: str, between: str, finish: Finish = "eos") -> Result:
+    """A reading of three paragraphs, the last of which says under the first one's box the same."""
+    ids: list[int] = []
+    for part, places in (
+        (text, (40, 40, 470, 250)),
+        (between, (40, 251, 470, 480)),
+        (text, (42, 41, 468, 248)),
+    ):
+        ids.append(TOKENIZER.special_ids["<|paragraph|>"])
+        ids += [TOKENIZER.special_ids[f"<|{place}|>"] for place in places]
+        ids += TOKENIZER.encode(part)
+    return replace(
+        said("", finish), token_ids=tuple(ids), logprobs=(-0.05,) * len(ids), finish=finish
+    )
+
+
 def read(job: PageJob, outcomes: Sequence[Result | PageError]) -> tuple[Page, list[Request]]:
     """What becomes of a page for which the engine says these things, and what it was asked."""
     asked, following = [], job.begin()
@@ -158,6 +174,35 @@ def test_sure_pages_and_those_at_their_limit_are_read_once() -> None:
     unsure = said("one", logprob=-1.0)
     page, asked = read(make_job(), [unsure, said("one two"), said("three")])
     assert len(asked) == 3 and len(page.blocks) == 2
+
+
+TWICE = "The harbour office opens at eight and closes when the last boat is in."
+
+
+@pytest.mark.parametrize("finish", ["eos", "length"])
+def test_a_page_that_repeats_itself_is_read_again_and_text_counts_once(finish: Finish) -> None:
+    first = said_twice(TWICE, "one two three", finish)
+    page, asked = read(make_job(), [first, said(TWICE), said("one two three four five")])
+    assert len(asked) == 3
+    assert [block.text for block in page.blocks] == [TWICE, "one two three four five"]
+    assert page.status == "ok"
+
+
+def test_a_repeat_is_left_out_where_the_first_reading_is_kept() -> None:
+    first = said_twice(TWICE, "one two three four five")
+    lost = PageError("decode_failed", "the model said nonsense")
+    for second in ([lost], [said("one", logprob=-3.0), said("two", logprob=-3.0)]):
+        page, _ = read(make_job(), [first, *second])
+        assert [block.text for block in page.blocks] == [TWICE, "one two three four five"]
+        assert [block.id for block in page.blocks] == ["p4-b1", "p4-b2"]
+        assert page.status == "repaired"
+
+
+def test_a_repeat_in_a_region_is_left_out() -> None:
+    first = said_twice(TWICE, "one")
+    page, _ = read(make_job(), [first, said_twice(TWICE, "one two three"), said("four five six")])
+    assert [block.text for block in page.blocks] == [TWICE, "one two three", "four five six"]
+    assert page.status == "repaired"
 
 
 def test_regions_share_the_pages_limit() -> None:
