@@ -50,15 +50,13 @@ class DraftCosts:
 CPU = DraftCosts(
     of_pass=PassCost(points=((1, 1.0), (4, 1.05), (16, 1.35), (17, 2.0), (32, 2.3))),
     of_call={"ngram": 0.001, "text-layer": 0.01, "dflash": 0.49, "mtp": 0.7},
-    grant=0.85,
 )
 """A CPU with bfloat16 products, 2026-11-30, the shipped model and drafter, one thread of a busy
 machine, CPU time, medians of 70 passes each, taken in turn, from 1,366 positions on: 30.6 ms for 1
 row, 32.1 for 4, 36.0 for 8, 39.5 for 12, 40.5 for 16, 15.0 for a call of DFlash; in another run
 26.6 for 1, 37.7 for 16, 12.8 for a call. 17 and 32 rows are older: 107.9 and 125.0 beside 54.0 for
 1. In float32 it was flatter: there, too, a single row pays for its tile. MTP is counted, not
-measured: four times one layer of 32 and the head, which is a seventh of a 4B decoder. The grant is
-a call of DFlash and a pass of 16 rows."""
+measured: four times one layer of 32 and the head, which is a seventh of a 4B decoder."""
 
 _LAUNCHES_US = 528.0
 _PAGE_US = 20.0

@@ -223,6 +223,28 @@ def test_auto_pays_for_a_dear_source_that_is_worth_it() -> None:
     assert spent < 900 / 16 * (1.3 + 0.35) * 1.3
 
 
+def test_auto_goes_on_with_a_good_source_that_begins_with_bad_luck() -> None:
+    truth = [3 + n * 7 % 47 for n in range(400)]
+    # Half a pass a call: after two lost ones 0.85 would be gone.
+    plan = [False] * 5 + ([True] * 3 + [False]) * 99
+    dear = Trickster(truth, plan, 0.49)
+    auto = AutoDrafter([Source("d", dear, 0.49, first=0.7, later=0.8)], CHEAP)
+    spent = replay(auto, truth, CHEAP, 16) + dear.spent
+    # Four tokens for a call and a pass.
+    assert spent < 5 * 1.8 + 400 / 4 * (1.3 + 0.49)
+
+
+def test_what_was_known_long_ago_weighs_less() -> None:
+    fresh, old = source(Constant()), source(Constant())
+    for drafted, passes in ((fresh, 0), (old, 50)):
+        for _ in range(passes):
+            drafted.judge([7])
+        drafted.expected, drafted.is_fresh = [3], True
+        drafted.judge([3])
+    assert fresh.first == pytest.approx(0.525)
+    assert old.first == pytest.approx(0.65)
+
+
 def test_auto_asks_a_useless_source_seldom_enough_to_pay_for_it() -> None:
     useless = Constant(-1)
     auto = AutoDrafter([source(useless, call_cost=0.5)], CHEAP)

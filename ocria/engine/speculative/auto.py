@@ -21,15 +21,16 @@ from ocria.engine.speculative.drafter import Draft, Drafter, TapDrafter
 from ocria.engine.speculative.pass_cost import PassCost
 from ocria.models.base import Prompt
 
-GRANT = 0.5
-"""Passes of one row that a page may lose at its start: enough for one try of 16 rows on a CPU
-with bfloat16 products."""
+GRANT = 5.0
+"""Passes of one row that a page may lose at its start. Some six calls of a drafter for half a pass:
+with less a good one that begins with bad luck is not asked for long (docs/log.md)."""
 SHARE = 0.02
 """Passes of one row that each token of the page may cost."""
 _MOST_CREDIT = 8.0
 """Savings beyond this are kept: a page that drafts well and then badly does not spend them."""
-_RATE = 0.1
-"""Weight of the newest token in a source's running acceptance."""
+_RATE, _RATE_A_PASS, _MOST_RATE = 0.05, 0.01, 0.3
+"""Weight of the newest token in a source's running acceptance; more by the passes since it was
+judged before, as what was known then may not hold any more."""
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Source:
         expected: what is left of its last proposal.
         is_fresh: nothing of it has been judged yet.
         spent_unasked: cost of the passes since it was asked.
+        num_unjudged: passes since it was judged.
     """
 
     name: str
@@ -58,15 +60,19 @@ class Source:
     expected: Sequence[int] = field(default=())
     is_fresh: bool = False
     spent_unasked: float = 0.0
+    num_unjudged: int = 0
 
     def judge(self, emitted: Sequence[int]) -> None:
         """Holds the outstanding proposal against what was emitted, up to the first difference."""
+        self.num_unjudged += 1
+        rate = min(max(_RATE, _RATE_A_PASS * self.num_unjudged), _MOST_RATE)
         for proposed, token in zip(self.expected, emitted, strict=False):
+            self.num_unjudged = 0
             hit = proposed == token
             if self.is_fresh:
-                self.first += _RATE * (hit - self.first)
+                self.first += rate * (hit - self.first)
             else:
-                self.later += _RATE * (hit - self.later)
+                self.later += rate * (hit - self.later)
             self.is_fresh = False
             if not hit:
                 self.expected = ()
@@ -111,6 +117,7 @@ class AutoDrafter:
         for source in self.sources:
             source.drafter.prepare(prompt)
             source.expected, source.num_accepted, source.spent_unasked = (), 0, math.inf
+            source.num_unjudged = 0
 
     def tap(self, rows_TLD: Tensor) -> None:
         """Hands the target's rows to the sources that want them; see `TapDrafter`."""
