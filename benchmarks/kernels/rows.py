@@ -7,6 +7,7 @@ import torch
 from subject import Figures, Subject, text_of
 from torch import Tensor
 
+from ocria.bench.random_windows import random_windows
 from ocria.engine.graphs import GraphRunner
 from ocria.engine.state import StatePool
 from ocria.models.base import FOLD_BLOCK, RING_ROWS, Output, SequenceState, Window
@@ -57,12 +58,12 @@ def check(subject: Subject, figures: Figures) -> None:
             pairs = []
             for seed in range(size.num_seeds):
                 others = [
-                    Script(text_of(len(text), 20 + n), windows(len(text), 40 + 3 * seed + n))
+                    Script(text_of(len(text), 20 + n), random_windows(len(text), 40 + 3 * seed + n))
                     for n in range(num_others)
                 ]
                 # Beside others it is not the first, so that its rows begin anywhere.
                 place = seed % (num_others + 1)
-                sequences = [*others[:place], Script(text, windows(len(text), seed))]
+                sequences = [*others[:place], Script(text, random_windows(len(text), seed))]
                 sequences += others[place:]
                 pairs.append((reader.read(verify, sequences)[place], held))
             company = f" beside {num_others} others" if num_others else ""
@@ -155,15 +156,3 @@ def difference(pairs: Sequence[tuple[Read, Read]]) -> str:
         largest = max(float((f.rows - h.rows).nan_to_num().abs().max()) for f, h in pairs)
         said += f", by {largest:.3g} at most"
     return said
-
-
-def windows(num_tokens: int, seed: int) -> Cuts:
-    """(rows, rows kept) of verify passes that cross fold boundaries at every offset."""
-    generator = torch.Generator().manual_seed(seed)
-    cuts, left = [], num_tokens
-    while left:
-        rows = min(int(torch.randint(1, 33, (), generator=generator)), left)
-        kept = int(torch.randint(1, rows + 1, (), generator=generator))
-        cuts.append((rows, kept))
-        left -= kept
-    return cuts

@@ -14,9 +14,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ocria.kernels import sequence_table as table_columns
 from ocria.kernels.sequence_table import NUM_COLUMNS, SequenceTable
 from ocria.kernels.specimen import Specimen
+from ocria.kernels.triton_columns import FIRST_ROW, KEYS, NUM_ROWS, ROPE_DELTA, START, VALUES
 from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
@@ -24,12 +24,6 @@ from .window import AttentionWeights, RotaryTable
 
 ROW_TILE = 16
 KEY_TILE = 64
-_FIRST_ROW = tl.constexpr(table_columns.FIRST_ROW)
-_NUM_ROWS = tl.constexpr(table_columns.NUM_ROWS)
-_START = tl.constexpr(table_columns.START)
-_ROPE_DELTA = tl.constexpr(table_columns.ROPE_DELTA)
-_KEYS = tl.constexpr(table_columns.KEYS)
-_VALUES = tl.constexpr(table_columns.VALUES)
 
 
 @triton.jit
@@ -45,10 +39,10 @@ def rotary_kernel(
 ):  # fmt: skip
     """Grid: sequences, rows of the longest one, query heads then key-value heads."""
     line, index, head = table + tl.program_id(0) * COLUMNS, tl.program_id(1), tl.program_id(2)
-    if index < tl.load(line + _NUM_ROWS):
-        row = tl.load(line + _FIRST_ROW) + index
-        pos = tl.load(line + _START) + index
-        angle = (pos + tl.load(line + _ROPE_DELTA)) * HALF
+    if index < tl.load(line + NUM_ROWS):
+        row = tl.load(line + FIRST_ROW) + index
+        pos = tl.load(line + START) + index
+        angle = (pos + tl.load(line + ROPE_DELTA)) * HALF
         d = tl.arange(0, D)
         turned = d < 2 * HALF
         # Rotate-half: d and d + HALF turn together.
@@ -70,7 +64,7 @@ def rotary_kernel(
             tl.store(q_out + (row * NUM_HEADS + head) * D + d, result.to(q_out.dtype.element_ty))
         else:
             place = layer * stride_layer + kv.to(tl.int64) * stride_head + pos * D + d
-            keys, values = _memory(line + _KEYS), _memory(line + _VALUES)
+            keys, values = _memory(line + KEYS), _memory(line + VALUES)
             tl.store(keys + place, result.to(tl.bfloat16))
             tl.store(values + place, tl.load(source + NUM_KV_HEADS * D + d))
 
@@ -85,8 +79,8 @@ def partial_kernel(
     """Grid: tiles of rows of all sequences, key-value heads, blocks of keys."""
     cell, kv, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     line = table + (cell // num_tiles) * COLUMNS
-    start = tl.load(line + _START).to(tl.int32)
-    num_rows = tl.load(line + _NUM_ROWS).to(tl.int32)
+    start = tl.load(line + START).to(tl.int32)
+    num_rows = tl.load(line + NUM_ROWS).to(tl.int32)
     index = (cell % num_tiles) * TILE + tl.arange(0, TILE * FILLED) // FILLED
     member = tl.arange(0, TILE * FILLED) % FILLED
     live = (index < num_rows) & (member < GROUP)
@@ -94,11 +88,11 @@ def partial_kernel(
     is_used = ((cell % num_tiles) * TILE < num_rows) & (block * KEY_BLOCK <= last)
     if is_used:
         d = tl.arange(0, D)
-        row = tl.load(line + _FIRST_ROW).to(tl.int32) + index
+        row = tl.load(line + FIRST_ROW).to(tl.int32) + index
         q_at = (row * NUM_HEADS + kv * GROUP + member)[:, None] * D + d[None, :]
         q_QD = tl.load(q + q_at, mask=live[:, None], other=0.0)
-        keys = _memory(line + _KEYS) + layer * stride_layer + kv.to(tl.int64) * stride_head
-        values = _memory(line + _VALUES) + layer * stride_layer + kv.to(tl.int64) * stride_head
+        keys = _memory(line + KEYS) + layer * stride_layer + kv.to(tl.int64) * stride_head
+        values = _memory(line + VALUES) + layer * stride_layer + kv.to(tl.int64) * stride_head
         if WIDE:
             q_QD = q_QD.to(tl.float32)
         top_Q = tl.full((TILE * FILLED,), float("-inf"), tl.float32)
@@ -141,9 +135,9 @@ def join_kernel(
     """Grid: sequences, rows of the longest one, query heads."""
     sequence, index, head = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     line = table + sequence * COLUMNS
-    if index < tl.load(line + _NUM_ROWS):
-        row = tl.load(line + _FIRST_ROW) + index
-        used = (tl.load(line + _START).to(tl.int32) + index) // KEY_BLOCK + 1
+    if index < tl.load(line + NUM_ROWS):
+        row = tl.load(line + FIRST_ROW) + index
+        used = (tl.load(line + START).to(tl.int32) + index) // KEY_BLOCK + 1
         cell = sequence * num_tiles + index // TILE
         d = tl.arange(0, D)
         first = (cell * (NUM_HEADS // GROUP) + head // GROUP) * num_blocks

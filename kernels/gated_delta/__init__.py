@@ -1,7 +1,6 @@
 """Gated delta rule over absolute blocks of rows. See README.md, reference.py and window.py."""
 
-from torch import Tensor
-
+from ocria.kernels.dispatch import with_kernel
 from ocria.kernels.sequence_table import SequenceTable
 from ocria.kernels.triton_mode import takes_triton
 
@@ -18,22 +17,7 @@ __all__ = [
     "delta_pass",
 ]
 
-
-def delta_pass(
-    table: SequenceTable,
-    layer: int,
-    qkvz_MZ: Tensor,
-    ba_MR: Tensor,
-    weights: DeltaWeights,
-    *,
-    prefill: bool,
-) -> Tensor:
-    """See `window.delta_pass`."""
-    if takes_triton(qkvz_MZ):
-        from .triton_impl import delta_pass as fused
-
-        return fused(table, layer, qkvz_MZ, ba_MR, weights, prefill=prefill)
-    return window.delta_pass(table, layer, qkvz_MZ, ba_MR, weights, prefill=prefill)
+delta_pass = with_kernel(window.delta_pass)
 
 
 def delta_fold(table: SequenceTable, weights: DeltaWeights) -> None:

@@ -8,9 +8,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ocria.kernels import sequence_table as table_columns
 from ocria.kernels.sequence_table import NUM_COLUMNS, RING, SequenceTable
 from ocria.kernels.specimen import Specimen
+from ocria.kernels.triton_columns import BETA, CONV_IN, CONV_OUT, DECAY, FIRST_ROW, NUM_ROWS, START
 from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
@@ -21,13 +21,6 @@ _ROWS = 8
 _CHANNELS = 128
 _WARPS = 4
 _EXACT = {"enable_fp_fusion": False}
-_FIRST_ROW = tl.constexpr(table_columns.FIRST_ROW)
-_NUM_ROWS = tl.constexpr(table_columns.NUM_ROWS)
-_START = tl.constexpr(table_columns.START)
-_CONV_IN = tl.constexpr(table_columns.CONV_IN)
-_CONV_OUT = tl.constexpr(table_columns.CONV_OUT)
-_DECAY = tl.constexpr(table_columns.DECAY)
-_BETA = tl.constexpr(table_columns.BETA)
 _RING = tl.constexpr(RING)
 
 
@@ -86,17 +79,17 @@ def append_rows_kernel(
 ):  # fmt: skip
     """Grid: sequences, tiles of rows, tiles of channels and one more program for the gates."""
     line = table + tl.program_id(0) * COLUMNS
-    start = tl.load(line + _START).to(tl.int32)
-    num_rows = tl.load(line + _NUM_ROWS).to(tl.int32)
-    first_row = tl.load(line + _FIRST_ROW)
+    start = tl.load(line + START).to(tl.int32)
+    num_rows = tl.load(line + NUM_ROWS).to(tl.int32)
+    first_row = tl.load(line + FIRST_ROW)
     row = tl.program_id(1) * ROWS + tl.arange(0, ROWS)[:, None]
     part = tl.program_id(2)
     if part < (NUM_CHANNELS + BLOCK_X - 1) // BLOCK_X:
         _append_channels(
             qkvz + first_row * stride_qkvz,
             taps,
-            memory_at(line + _CONV_IN, tl.bfloat16) + layer * stride_ring,
-            memory_at(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring,
+            memory_at(line + CONV_IN, tl.bfloat16) + layer * stride_ring,
+            memory_at(line + CONV_OUT, tl.bfloat16) + layer * stride_ring,
             part * BLOCK_X + tl.arange(0, BLOCK_X)[None, :],
             row, start, num_rows, stride_qkvz, NUM_CHANNELS, NUM_TAPS, WIDE,
         )  # fmt: skip
@@ -105,8 +98,8 @@ def append_rows_kernel(
             ba + first_row * (2 * NUM_VALUE_HEADS),
             A_log,
             dt_bias,
-            memory_at(line + _DECAY, tl.float32) + layer * stride_gate,
-            memory_at(line + _BETA, tl.float32) + layer * stride_gate,
+            memory_at(line + DECAY, tl.float32) + layer * stride_gate,
+            memory_at(line + BETA, tl.float32) + layer * stride_gate,
             tl.arange(0, BLOCK_R)[None, :],
             row, start, num_rows, NUM_VALUE_HEADS,
         )  # fmt: skip

@@ -18,9 +18,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ocria.kernels import sequence_table as table_columns
 from ocria.kernels.sequence_table import BLOCK, NUM_COLUMNS, RING, SequenceTable
 from ocria.kernels.specimen import Specimen
+from ocria.kernels.triton_columns import (
+    BETA,
+    CHECKPOINT,
+    CONV_OUT,
+    DECAY,
+    FIRST_ROW,
+    KEPT,
+    NUM_ROWS,
+    START,
+)
 from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
@@ -30,14 +39,6 @@ from .window import DeltaWeights
 BLOCK_V = 16
 _WARPS = 4
 _EXACT = {"enable_fp_fusion": False}
-_FIRST_ROW = tl.constexpr(table_columns.FIRST_ROW)
-_NUM_ROWS = tl.constexpr(table_columns.NUM_ROWS)
-_START = tl.constexpr(table_columns.START)
-_KEPT = tl.constexpr(table_columns.KEPT)
-_CONV_OUT = tl.constexpr(table_columns.CONV_OUT)
-_DECAY = tl.constexpr(table_columns.DECAY)
-_BETA = tl.constexpr(table_columns.BETA)
-_CHECKPOINT = tl.constexpr(table_columns.CHECKPOINT)
 _RING = tl.constexpr(RING)
 # A block's share of the workspace, in rows of C: (I + A)^-1 and the weights of corrected values in
 # outputs, both turned; then a row each of the numbers below.
@@ -54,15 +55,15 @@ _TO_END = tl.constexpr(2 * BLOCK + 4)
 @triton.jit
 def _bounds(line, C: tl.constexpr, FOLD: tl.constexpr):
     """A sequence's first position of the window, the one behind its rows, and its blocks."""
-    start = tl.load(line + _START).to(tl.int32)
+    start = tl.load(line + START).to(tl.int32)
     first = start // C
     if FOLD:
         # Whole block or nothing.
-        filled = (start + tl.load(line + _KEPT).to(tl.int32)) // C
+        filled = (start + tl.load(line + KEPT).to(tl.int32)) // C
         last = tl.minimum(filled, first + 1)
         end = (first + 1) * C
     else:
-        end = start + tl.load(line + _NUM_ROWS).to(tl.int32)
+        end = start + tl.load(line + NUM_ROWS).to(tl.int32)
         last = (end + C - 1) // C
     return start, end, first, last
 
@@ -194,9 +195,9 @@ def prepare_kernel(
     block = first + part % NUM_BLOCKS
     if block >= last:
         return
-    ring = memory_at(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring
-    ring_g = memory_at(line + _DECAY, tl.float32) + layer * stride_gate
-    ring_beta = memory_at(line + _BETA, tl.float32) + layer * stride_gate
+    ring = memory_at(line + CONV_OUT, tl.bfloat16) + layer * stride_ring
+    ring_g = memory_at(line + DECAY, tl.float32) + layer * stride_gate
+    ring_beta = memory_at(line + BETA, tl.float32) + layer * stride_gate
     q_channel = (head // (NUM_VALUE_HEADS // NUM_KEY_HEADS)) * K + tl.arange(0, K)
     k_channel = NUM_KEY_HEADS * K + q_channel
     pos = block * C + tl.arange(0, C)
@@ -245,8 +246,8 @@ def apply_kernel(
     start, end, first, last = _bounds(line, C, FOLD)
     if FOLD and last <= first:
         return
-    ring = memory_at(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring
-    states = memory_at(line + _CHECKPOINT, tl.float32) + layer * stride_state
+    ring = memory_at(line + CONV_OUT, tl.bfloat16) + layer * stride_ring
+    states = memory_at(line + CHECKPOINT, tl.float32) + layer * stride_state
 
     key_head = head // (NUM_VALUE_HEADS // NUM_KEY_HEADS)
     k_channel = (NUM_KEY_HEADS + key_head) * K + tl.arange(0, K)[None, :]
@@ -276,7 +277,7 @@ def apply_kernel(
             qS_VC = _times(S_VK, tl.trans(q_CK), WIDE) * q_norm[None, :]
             inside_VC = tl.dot(D_VC, inside_CC, input_precision="tf32x3")
             o_VC = (from_start[None, :] * qS_VC + inside_VC) * (K**-0.5)
-            first_row = tl.load(line + _FIRST_ROW).to(tl.int32)
+            first_row = tl.load(line + FIRST_ROW).to(tl.int32)
             out_at = (first_row + pos - start).to(tl.int64) * (NUM_VALUE_HEADS * W) + head * W
             tl.store(
                 out + out_at[None, :] + column[:, None],

@@ -13,9 +13,18 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ocria.kernels import sequence_table as table_columns
 from ocria.kernels.sequence_table import BLOCK, NUM_COLUMNS, RING, SequenceTable
 from ocria.kernels.specimen import Specimen
+from ocria.kernels.triton_columns import (
+    BETA,
+    CHECKPOINT,
+    CONV_IN,
+    CONV_OUT,
+    DECAY,
+    FIRST_ROW,
+    NUM_ROWS,
+    START,
+)
 from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
@@ -26,14 +35,6 @@ from .window import DeltaWeights
 BLOCK_W = 32
 _WARPS = 8
 _EXACT = {"enable_fp_fusion": False}
-_FIRST_ROW = tl.constexpr(table_columns.FIRST_ROW)
-_NUM_ROWS = tl.constexpr(table_columns.NUM_ROWS)
-_START = tl.constexpr(table_columns.START)
-_CONV_IN = tl.constexpr(table_columns.CONV_IN)
-_CONV_OUT = tl.constexpr(table_columns.CONV_OUT)
-_DECAY = tl.constexpr(table_columns.DECAY)
-_BETA = tl.constexpr(table_columns.BETA)
-_CHECKPOINT = tl.constexpr(table_columns.CHECKPOINT)
 _RING = tl.constexpr(RING)
 
 
@@ -125,14 +126,14 @@ def prefill_kernel(
     """A chunk's rows. Grid: sequences, value heads, parts of a head's value columns."""
     sequence, head, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     line = table + sequence * COLUMNS
-    start = tl.load(line + _START).to(tl.int32)
-    end = start + tl.load(line + _NUM_ROWS).to(tl.int32)
+    start = tl.load(line + START).to(tl.int32)
+    end = start + tl.load(line + NUM_ROWS).to(tl.int32)
     first, last = start // C, (end + C - 1) // C
-    ring_in = memory_at(line + _CONV_IN, tl.bfloat16) + layer * stride_ring
-    ring_out = memory_at(line + _CONV_OUT, tl.bfloat16) + layer * stride_ring
-    ring_g = memory_at(line + _DECAY, tl.float32) + layer * stride_gate
-    ring_beta = memory_at(line + _BETA, tl.float32) + layer * stride_gate
-    states = memory_at(line + _CHECKPOINT, tl.float32) + layer * stride_state
+    ring_in = memory_at(line + CONV_IN, tl.bfloat16) + layer * stride_ring
+    ring_out = memory_at(line + CONV_OUT, tl.bfloat16) + layer * stride_ring
+    ring_g = memory_at(line + DECAY, tl.float32) + layer * stride_gate
+    ring_beta = memory_at(line + BETA, tl.float32) + layer * stride_gate
+    states = memory_at(line + CHECKPOINT, tl.float32) + layer * stride_state
 
     GROUP: tl.constexpr = NUM_VALUE_HEADS // NUM_KEY_HEADS
     key_head = head // GROUP
@@ -154,7 +155,7 @@ def prefill_kernel(
     lower = row[:, None] >= row[None, :]
     state_at = states + head * (K * W) + k_column[:, None] * W + w_column[None, :]
     S_KW = tl.load(state_at)
-    first_row = tl.load(line + _FIRST_ROW).to(tl.int32)
+    first_row = tl.load(line + FIRST_ROW).to(tl.int32)
     fresh = qkvz + (first_row - start).to(tl.int64) * stride_qkvz
     rate = tl.exp(tl.load(A_log + head))
     bias = tl.load(dt_bias + head)
@@ -223,10 +224,10 @@ def append_kernel(
     A launch of its own: they take the places of rows that the chunk's own convolution reads.
     """
     line = table + tl.program_id(0) * COLUMNS
-    start = tl.load(line + _START).to(tl.int32)
-    end = start + tl.load(line + _NUM_ROWS).to(tl.int32)
-    ring_in = memory_at(line + _CONV_IN, tl.bfloat16) + layer * stride_ring
-    fresh = qkvz + (tl.load(line + _FIRST_ROW) - start) * stride_qkvz
+    start = tl.load(line + START).to(tl.int32)
+    end = start + tl.load(line + NUM_ROWS).to(tl.int32)
+    ring_in = memory_at(line + CONV_IN, tl.bfloat16) + layer * stride_ring
+    fresh = qkvz + (tl.load(line + FIRST_ROW) - start) * stride_qkvz
     pos = end - _RING + tl.arange(0, _RING)
     channel = tl.program_id(1) * BLOCK_X + tl.arange(0, BLOCK_X)
     inside = (pos >= start)[:, None] & (channel < NUM_CHANNELS)[None, :]

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ocria.kernels.dispatch import with_kernel
 from ocria.kernels.triton_mode import takes_triton
 
 from . import reference
@@ -20,23 +21,7 @@ __all__ = [
     "unpack",
 ]
 
-
-def small_gemm(
-    x_MK: Tensor,
-    weight: PackedWeight,
-    *,
-    norm: Norm | None = None,
-    residual_MN: Tensor | None = None,
-    out_dtype: torch.dtype | None = None,
-) -> Tensor:
-    """See `reference.small_gemm`; a row has the same bits whatever rows stand beside it."""
-    if takes_triton(x_MK):
-        from .triton_impl import small_gemm as fused
-
-        return fused(x_MK, weight, norm=norm, residual_MN=residual_MN, out_dtype=out_dtype)
-    return reference.small_gemm(
-        x_MK, weight, norm=norm, residual_MN=residual_MN, out_dtype=out_dtype
-    )
+small_gemm = with_kernel(reference.small_gemm)
 
 
 def two_products(

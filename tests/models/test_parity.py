@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ocria.bench.random_windows import random_windows
 from ocria.engine.state import StatePool
 from ocria.models.base import ImagePatches, Prompt, SequenceState, Window
 from ocria.models.qwen3_5.config import Qwen35Config
@@ -199,18 +200,6 @@ def test_seed_model_logits_and_200_greedy_tokens() -> None:
     assert expected[start : start + 200].argmax(-1).tolist() == emitted
 
 
-def windows(num_tokens: int, seed: int) -> list[tuple[int, int]]:
-    """(rows, rows kept) of verify passes that cross fold boundaries at every offset."""
-    generator = torch.Generator().manual_seed(seed)
-    cuts, left = [], num_tokens
-    while left:
-        rows = min(int(torch.randint(1, 33, (), generator=generator)), left)
-        kept = int(torch.randint(1, rows + 1, (), generator=generator))
-        cuts.append((rows, kept))
-        left -= kept
-    return cuts
-
-
 def run_windows(
     ours: Qwen35,
     state: SequenceState,
@@ -246,7 +235,7 @@ def test_a_token_has_the_same_bits_in_every_window(
     text = torch.randint(4, 190, (130,), generator=torch.Generator().manual_seed(9)).tolist()
     pool = StatePool(ours, num_slots=2, max_positions=512)
     results = []
-    for cuts in ([(1, 1)] * len(text), windows(len(text), seed)):
+    for cuts in ([(1, 1)] * len(text), random_windows(len(text), seed)):
         _, state = pool.acquire()
         pool.read(state, prompt, ours.encode_image(image))
         results.append((run_windows(ours, state, pool, text, cuts), state))
