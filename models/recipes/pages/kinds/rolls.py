@@ -13,57 +13,13 @@ from ocria.models.recipes.pages.studio import Draft, Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Sheet, Style
 from ocria.models.recipes.pages.wear import TILL
 
+from . import roll_words as printed
 from . import tills
 
 Row = tuple[Cell | None, ...]
 _NBSP = "\u00a0"
 # Advance of a character in em: monospaced faces, and the mean of capitals and figures in others.
 _MONO_EM, _SANS_EM = 0.605, 0.62
-_UNITS = ("G", "ML", "KG", "L", "PCS", "MM", "'S", "GM", "PKT", "CM", "INCH", "PC")
-_LABELS = (
-    "Invoice No", "Inv No.", "Receipt No", "Bill No", "Doc No", "Document No", "Date", "DATE",
-    "Time", "Cashier", "Counter", "Salesperson", "Trans. No", "Terminal", "Table", "Pax", "Member",
-    "Ref No", "Order", "Till", "Staff", "Served by", "POS", "Shift", "Chk", "Reg", "Printed",
-    "Due Date", "Tran#", "Customer", "A/C No", "Job No", "Sales Code", "Check In", "Guest", "Pump",
-    "Vehicle No", "Slip",
-)  # fmt: skip
-_SUMS = (
-    "Sub Total", "SUBTOTAL", "Sub-Total", "Total Excl. GST", "Total Amount (Excl GST)", "GST @ 6%",
-    "GST 6%", "Total GST", "Add GST", "Total Incl. GST", "TOTAL (INCL GST)", "Discount",
-    "Total Discount", "Service Charge 10%", "SST 6%", "Service Tax", "VAT 20%", "Rounding",
-    "Rounding Adj", "ROUND ADJ", "Rounding Adjustment", "TOTAL", "Total", "Grand Total",
-    "NET TOTAL", "Nett Total", "Total Amount", "Total Sales (Inclusive of GST)", "TOTAL DUE",
-    "Amount Due", "Total Rounded", "Total Payable", "CASH", "Cash", "Cash Received", "PAID",
-    "Paid Amount", "CHANGE", "Change", "Change Due", "VISA", "VISA CARD", "Master", "Debit Card",
-    "Voucher", "Deposit", "Balance", "Tax", "Tax 8.25%", "Tip",
-)  # fmt: skip
-_COUNTS = ("Total Qty", "Item(s)", "TOTAL QTY", "No. of items", "Total Item", "Qty", "ITEMS SOLD")
-_TITLES = (
-    "TAX INVOICE", "Tax Invoice", "TAX INVOICE", "SIMPLIFIED TAX INVOICE", "INVOICE", "CASH BILL",
-    "RECEIPT", "OFFICIAL RECEIPT", "Cash Sales", "CASH RECEIPT", "** DUPLICATE **", "Sales Receipt",
-    "-TAX INVOICE-", "Receipt", "CUSTOMER COPY", "Self Collect", "TAKE AWAY", "*** REPRINT ***",
-)  # fmt: skip
-_CLOSINGS = (
-    "THANK YOU", "Thank You, Please Come Again", "THANK YOU FOR SHOPPING WITH US",
-    "*** THANK YOU ***", "Goods sold are not returnable",
-    "GOODS SOLD ARE NOT RETURNABLE & REFUNDABLE", "Have a nice day!", "PLEASE KEEP THIS RECEIPT",
-    "Exchange within 7 days with receipt", "This is a computer generated",
-    "No signature is required", "PRICES INCLUSIVE OF GST", "All prices are in RM",
-    "Follow us on Facebook", "for exchange or refund within 3 days", "Thank you and see you again",
-    "NO REFUND FOR CASH", "Customer care line", "E.& O.E.", "Deposit is not refundable",
-    "Powered by", "SHOP ONLINE AT", "GOODS SOLD ARE NON REFUNDABLE", "Merci", "Vielen Dank",
-    "Thank you for your patronage",
-)  # fmt: skip
-_HEADS = {
-    2: (("ITEM", "AMOUNT"), ("Description", "Total"), ("Item", "RM"), ("DESC", "AMT(RM)")),
-    3: (("Qty", "Description", "Amount"), ("QTY", "ITEM", "TOTAL"), ("Description", "Qty", "Amt")),
-    4: (
-        ("Description", "Qty", "Price", "Amount"), ("Item", "Qty", "U/P", "Total"),
-        ("ITEM", "QTY", "PRICE", "AMT"), ("Item", "Qty", "S/Price", "Amount"),
-        ("Code/Desc", "Qty", "U.Price", "Amt"), ("DESC", "QTY", "RM", "RM"),
-    ),
-    5: (("Item", "Qty", "Price", "Disc", "Amt"), ("ITEM", "QTY", "U.P", "AMT", "TAX")),
-}  # fmt: skip
 
 
 @dataclass
@@ -187,7 +143,7 @@ def _title(roll: _Roll) -> None:
     if rng.random() < 0.65:
         grow = rng.choice((1.0, 1.0, 1.3))
         roll.line(
-            rng.choice(_TITLES), size_pt=roll.style.size_pt * grow,
+            rng.choice(printed.TITLES), size_pt=roll.style.size_pt * grow,
             before_pt=roll.style.size_pt * 0.6,
             align="center", weight=rng.choice(("bold", "regular")),
         )  # fmt: skip
@@ -228,7 +184,7 @@ def _value(roll: _Roll, label: str) -> str:
 def _facts(roll: _Roll) -> None:
     """Labels and values, their colons below each other in most; two pairs on some lines."""
     rng = roll.rng
-    labels = rng.sample(_LABELS, rng.randint(2, 8))
+    labels = rng.sample(printed.LABELS, rng.randint(2, 8))
     padded = rng.random() < 0.6
     colon = rng.choice((":", ":", " :", ": ", " : ", "#:"))
     longest = max(map(len, labels)) + rng.randint(0, 3)
@@ -269,7 +225,7 @@ def _product(roll: _Roll, longest: int) -> str:
             w[0] + "".join(c for c in w[1:] if c not in "aeiouAEIOU") for w in words.split()
         )
     if rng.random() < 0.35:
-        words += f" {rng.randint(1, 999)}{rng.choice(_UNITS)}"
+        words += f" {rng.randint(1, 999)}{rng.choice(printed.UNITS)}"
     if rng.random() < 0.15:
         words += rng.choice(
             (f" ({rng.randint(1, 9)})", " *", f" {rng.randint(2, 9)}X{rng.randint(2, 9)}", " [L]")
@@ -302,7 +258,8 @@ def _stacked(roll: _Roll, wanted: int) -> None:
     if rng.random() < 0.45:
         rows.append(
             tuple(
-                Cell(text=t, header=True, light=rng.random() < 0.6) for t in rng.choice(_HEADS[2])
+                Cell(text=t, header=True, light=rng.random() < 0.6)
+                for t in rng.choice(printed.HEADS[2])
             )
         )
     number = 0
@@ -338,7 +295,7 @@ def _in_line(roll: _Roll, wanted: int) -> None:
     """Name and numbers on one line; long names run on below, with nothing beside them."""
     rng = roll.rng
     columns = rng.choice((2, 3, 3, 4, 4, 5)) if roll.width > 34 else rng.choice((2, 3, 3, 4))
-    heads = rng.choice(_HEADS[columns])
+    heads = rng.choice(printed.HEADS[columns])
     stub = next((x for x, h in enumerate(heads) if h[0].upper() in "ID" or "Code" in h), 0)
     decimals = rng.choice((0, 0, 0, 2))
     code = rng.choice(("", "", "", " S", " SR", "T"))
@@ -388,7 +345,7 @@ def _named_first(roll: _Roll, wanted: int) -> None:
     """The name across the roll, then code, count, price and amount in columns."""
     rng = roll.rng
     columns = 4 if roll.width > 29 else 3
-    heads = rng.choice(_HEADS[4])[4 - columns :]
+    heads = rng.choice(printed.HEADS[4])[4 - columns :]
     blank_first = rng.random() < 0.4
     rows: list[Row] = []
     if rng.random() < 0.6:
@@ -409,9 +366,9 @@ def _named_first(roll: _Roll, wanted: int) -> None:
 def _sums(roll: _Roll) -> None:
     rng = roll.rng
     if rng.random() < 0.25:
-        text = f"{rng.choice(_COUNTS)}{rng.choice((':', ' :', ' '))} {rng.randint(1, 30)}"
+        text = f"{rng.choice(printed.COUNTS)}{rng.choice((':', ' :', ' '))} {rng.randint(1, 30)}"
         roll.line(text, rng.choice(("form_field", "paragraph")))
-    labels = rng.sample(_SUMS, rng.randint(2, 9))
+    labels = rng.sample(printed.SUMS, rng.randint(2, 9))
     colon = rng.choice(("", "", ":", " :", ": "))
     unit = rng.choice(("", "", "", "RM ", "RM", "$"))
     split = bool(unit) and rng.random() < 0.3
@@ -455,7 +412,7 @@ def _taxes(roll: _Roll) -> None:
 def _closing(roll: _Roll) -> None:
     rng = roll.rng
     for _ in range(rng.randint(0, 5)):
-        text = rng.choice(_CLOSINGS) if rng.random() < 0.75 else roll.words(2, 6)
+        text = rng.choice(printed.CLOSINGS) if rng.random() < 0.75 else roll.words(2, 6)
         for line in textwrap.wrap(text, roll.width - 2):
             roll.line(line, align=rng.choice(("center", roll.align)))
 
