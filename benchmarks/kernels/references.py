@@ -10,10 +10,11 @@ import torch.nn.functional as F
 import triton
 import triton.language as tl
 from launches import ROWS, Mixers, Product, block_start, fill, products, wide_products
-from rows import Reader, Script, windows
+from rows import Reader, Script
 from subject import Figures, Subject, text_of
 from torch import Tensor
 
+from ocria.bench.random_windows import random_windows
 from ocria.engine.graphs import GraphRunner
 from ocria.engine.state import StatePool
 from ocria.kernels import sequence_table as columns_of
@@ -130,7 +131,7 @@ def check_head(subject: Subject, figures: Figures) -> None:
         return output._replace(logits_TV=rows[-1])
 
     text = text_of(subject.size.num_rows, seed=8)
-    Reader(subject).read(verify, [Script(text, windows(len(text), 5))])
+    Reader(subject).read(verify, [Script(text, random_windows(len(text), 5))])
     logits = torch.cat(rows).double().masked_fill(forbidden, -torch.inf)
     name = "head of captured passes against their logits"
     _say_best(figures, name, torch.cat(tokens), torch.cat(logprobs), logits)

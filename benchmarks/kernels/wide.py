@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from launches import Product, wide_products
@@ -11,6 +12,7 @@ from references import exact, relative_error
 from speed import L2_BYTES
 from stream import shown
 from subject import Figures, Subject
+from torch import Tensor
 
 from ocria.bench.ceilings import copy_rate
 from ocria.engine import graphs
@@ -21,13 +23,23 @@ _TIMES = 3
 """Rounds over the weights in a graph: its own launch is little beside them."""
 
 
+class _Timed(NamedTuple):
+    """A graph of products, and the weights that it reads: captured launches do not keep them, and
+    the next capture gives unused memory back to the device."""
+
+    name: str
+    copies: list[Product]
+    replay: Callable[[], object]
+    given: tuple[Tensor | None, ...]
+
+
 @torch.inference_mode()
 def check(subject: Subject, figures: Figures) -> None:
     """All products in turn, each reading weight after weight past the L2."""
     is_cuda = subject.device.type == "cuda"
     copy = copy_rate(subject.device, 1 << 30 if is_cuda else 1 << 20).p50
     figures.say("copy, read and written", f"{copy / 1e9:.0f} GB/s")
-    timed: list[tuple[str, int, int, Callable[[], object]]] = []
+    timed: list[_Timed] = []
     for product in wide_products(subject):
         weight = product.weight
         x = subject.random(16, weight.num_in)
@@ -41,18 +53,19 @@ def check(subject: Subject, figures: Figures) -> None:
         for rows in _ROWS if "norm" not in product.name else _ROWS[-1:]:
             few, rest = x[:rows], None if residual is None else residual[:rows]
             replay = _graph(is_cuda, copies, few, rest)
-            timed.append((f"{product.name}, {rows} rows", weight.num_bytes, len(copies), replay))
+            timed.append(_Timed(f"{product.name}, {rows} rows", copies, replay, (few, rest)))
     spent: dict[str, list[float]] = {}
     for _ in range(max(1, 2 * subject.size.rounds)):
-        for name, _, count, replay in timed:
-            spent.setdefault(name, []).append(replayed_us(subject, replay, 3) / count / _TIMES)
-    for name, num_bytes, count, _ in timed:
-        rates = [num_bytes / us / 1e3 for us in spent[name]]
+        for name, copies, replay, _ in timed:
+            us = replayed_us(subject, replay, 3) / len(copies) / _TIMES
+            spent.setdefault(name, []).append(us)
+    for name, copies, _, _ in timed:
+        rates = [copies[0].weight.num_bytes / us / 1e3 for us in spent[name]]
         share = 100 * sorted(rates)[len(rates) // 2] / (copy / 1e9)
         figures.say(
             name,
             f"{shown(spent[name], 1)} us, {shown(rates)} GB/s, {share:.0f} % of the copy, "
-            f"{count} weights",
+            f"{len(copies)} weights",
         )
 
 

@@ -134,7 +134,10 @@ def can_record(device: torch.device) -> bool:
 
 def record(run: Callable[[], T]) -> tuple[T, Callable[[], None]]:
     """Runs something, which compiles its kernels, and captures it on CUDA; its output, and what
-    replays it into that."""
+    replays it into that.
+
+    What it reads must live as long: a captured launch holds addresses, not tensors.
+    """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
