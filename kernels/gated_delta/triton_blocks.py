@@ -337,7 +337,7 @@ def _run_blocks(
 
 
 def specimens() -> list[Specimen]:
-    """Window and fold of the shipped model and of a 4B model."""
+    """Window and fold of the shipped model, of a 4B model and of the narrowest that is taken."""
     types = {
         "table": "*i64", "shared": "*fp32", "out": "*bf16", "layer": "i32", "num_sequences": "i32",
         "stride_ring": "i32", "stride_gate": "i32", "stride_state": "i32",
@@ -348,18 +348,18 @@ def specimens() -> list[Specimen]:
         for fold in (False, True)
     ]
     found = []
-    for key_heads, value_heads in ((4, 4), (16, 32)):
+    for key_heads, value_heads, width in ((4, 4, 128), (16, 32, 128), (2, 4, 32)):
         for name, kernel, fold in launches:
             constants = {
                 "FOLD": fold, "NUM_KEY_HEADS": key_heads, "NUM_VALUE_HEADS": value_heads,
-                "K": 128, "W": 128, "V": BLOCK_V, "NUM_BLOCKS": 1 if fold else 2,
-                "NUM_CHANNELS": (2 * key_heads + value_heads) * 128,
+                "K": width, "W": width, "V": BLOCK_V, "NUM_BLOCKS": 1 if fold else 2,
+                "NUM_CHANNELS": (2 * key_heads + value_heads) * width,
                 "ROWS_SHARED": _ROWS_SHARED, "COLUMNS": NUM_COLUMNS, "C": BLOCK, "WIDE": False,
             }  # fmt: skip
             names = kernel.arg_names
             found.append(
                 Specimen(
-                    name=f"delta_{name}{'_fold' if fold else ''}_{value_heads}x128",
+                    name=f"delta_{name}{'_fold' if fold else ''}_{value_heads}x{width}",
                     kernel=kernel,
                     types={key: kind for key, kind in types.items() if key in names},
                     constants={key: value for key, value in constants.items() if key in names},

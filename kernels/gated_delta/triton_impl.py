@@ -281,23 +281,24 @@ def delta_fold(table: SequenceTable, weights: DeltaWeights) -> None:
 
 
 def specimens() -> list[Specimen]:
-    """Prefill of the shipped model and of a 4B model; windows and folds."""
+    """Prefill of the shipped model, of a 4B model and of the narrowest that is taken; windows and
+    folds."""
     types = {
         "table": "*i64", "qkvz": "*bf16", "ba": "*fp32", "taps": "*bf16", "A_log": "*fp32",
         "dt_bias": "*fp32", "out": "*bf16", "layer": "i32", "stride_qkvz": "i32",
         "stride_ring": "i32", "stride_gate": "i32", "stride_state": "i32",
     }  # fmt: skip
     found = []
-    for key_heads, value_heads in ((4, 4), (16, 32)):
+    for key_heads, value_heads, width in ((4, 4, 128), (16, 32, 128), (2, 4, 32)):
         constants = {
-            "NUM_KEY_HEADS": key_heads, "NUM_VALUE_HEADS": value_heads, "K": 128,
-            "W": 128, "BLOCK_W": BLOCK_W, "NUM_TAPS": 4,
-            "NUM_CHANNELS": (2 * key_heads + value_heads) * 128, "COLUMNS": NUM_COLUMNS,
+            "NUM_KEY_HEADS": key_heads, "NUM_VALUE_HEADS": value_heads, "K": width,
+            "W": width, "BLOCK_W": BLOCK_W, "NUM_TAPS": 4,
+            "NUM_CHANNELS": (2 * key_heads + value_heads) * width, "COLUMNS": NUM_COLUMNS,
             "C": BLOCK, "WIDE": False,
         }  # fmt: skip
         found.append(
             Specimen(
-                name=f"delta_prefill_{value_heads}x128",
+                name=f"delta_prefill_{value_heads}x{width}",
                 kernel=prefill_kernel,
                 types=types,
                 constants=constants,

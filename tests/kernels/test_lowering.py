@@ -40,6 +40,13 @@ def test_products_use_tensor_cores_on_hopper(tmp_path: Path) -> None:
     assert "wgmma" in found["small_gemm_nvfp4_18432x2560"]
 
 
+def test_the_narrowest_heads_compile(tmp_path: Path) -> None:
+    found = lowered("sm_90", tmp_path, "--only", "4x32")
+    kinds = ("prefill", "prepare", "prepare_fold", "apply", "apply_fold")
+    assert set(found) == {f"delta_{kind}_4x32" for kind in kinds}
+    assert_tensor_cores(found, "sm_90")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", TENSOR_CORES)
 def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:

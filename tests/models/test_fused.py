@@ -9,6 +9,7 @@ from ocria.models.base import Prompt, Window
 from ocria.models.device import resolve_device
 from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
+from ocria.models.qwen3_5.fused import can_fuse
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
 from ocria.models.registry import load
 from ocria.weights import assign
@@ -91,3 +92,12 @@ def stored_decoder(folder):
         model = Qwen35(Qwen35Config.from_mapping(raw))
     assign(model, source, dtype=torch.float32, float32_names=FLOAT32_NAMES)
     return fused_decoder(model, source.read_packed)
+
+
+@pytest.mark.parametrize(("key_width", "is_taken"), [(16, False), (24, False), (32, True)])
+def test_kernels_take_models_that_they_compile_for(key_width: int, is_taken: bool) -> None:
+    raw = reference_config({"linear_key_head_dim": key_width}, tied=True)
+    config = Qwen35Config.from_mapping(raw).text
+    assert can_fuse(config, torch.device("cuda"), torch.bfloat16) == is_taken
+    assert not can_fuse(config, torch.device("cuda"), torch.float32)
+    assert not can_fuse(config, torch.device("cpu"), torch.bfloat16)
