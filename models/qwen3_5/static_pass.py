@@ -43,15 +43,16 @@ class StaticPass:
         self._forbidden_V, self._with_logits = forbidden_V, with_logits
         device = embed.weight.device
         pinned = device.type == "cuda"
-        self._host_ids_M = torch.zeros(num_rows, dtype=torch.int64, pin_memory=pinned)
-        self._host_rows_BF = torch.zeros(
-            num_sequences, NUM_COLUMNS, dtype=torch.int64, pin_memory=pinned
-        )
-        self._ids_M = self._host_ids_M.to(device)
+        # In one piece, that one copy takes; the table first, whose address kernels want aligned.
+        table_size = num_sequences * NUM_COLUMNS
+        self._host = torch.zeros(table_size + num_rows, dtype=torch.int64, pin_memory=pinned)
+        self._given = self._host.to(device)
+        self._host_rows_BF = self._host[:table_size].view(num_sequences, NUM_COLUMNS)
+        self._host_ids_M, self._ids_M = self._host[table_size:], self._given[table_size:]
         self._copied = torch.cuda.Event() if pinned else None
         memory = slot_memory(windows[0].state)
         self._table = SequenceTable(
-            rows_BF=self._host_rows_BF.to(device),
+            rows_BF=self._given[:table_size].view(num_sequences, NUM_COLUMNS),
             memory=(memory,) * num_sequences,
             max_rows=min(num_rows, WINDOW),
             total_rows=num_rows,
@@ -61,8 +62,8 @@ class StaticPass:
     @torch.inference_mode()
     def load(self, windows: Sequence[Window]) -> None:
         """Puts windows in place for the next pass on this stream."""
-        if self._copied is not None:
-            # The host's buffers are read when the device comes to it.
+        # The host's buffer is read when the device comes to it.
+        if self._copied is not None and not self._copied.query():
             self._copied.synchronize()
         ids = [token for window in windows for token in window.token_ids]
         self._host_ids_M[: len(ids)] = torch.tensor(ids)
@@ -73,8 +74,7 @@ class StaticPass:
         idle = Place(places[0].memory, 0, 0)
         places += [idle] * (self._host_rows_BF.shape[0] - len(places))
         self._host_rows_BF.copy_(host_rows(places))
-        self._ids_M.copy_(self._host_ids_M, non_blocking=True)
-        self._table.rows_BF.copy_(self._host_rows_BF, non_blocking=True)
+        self._given.copy_(self._host, non_blocking=True)
         if self._copied is not None:
             self._copied.record()
         # Kernels go by the addresses alone, references by these.
