@@ -1,8 +1,6 @@
 """Whether a call takes Triton, and whether Triton itself is interpreted."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -20,25 +18,3 @@ def is_interpreted() -> bool:
 def takes_triton(x: Tensor) -> bool:
     """Whether an operation on `x` runs as a Triton kernel: bfloat16 on a CUDA device."""
     return x.is_cuda and x.dtype == torch.bfloat16
-
-
-_OVERLAP = False
-
-
-def launches_overlap() -> bool:
-    """Whether a product's launch may begin while the one before ends (sm_90 and later).
-
-    Off until an H200 has shown that it pays and that every row keeps its bits.
-    """
-    return _OVERLAP and not is_interpreted()
-
-
-@contextmanager
-def overlapping(on: bool) -> Iterator[None]:
-    """Launches, and captures, of the block overlap or do not."""
-    global _OVERLAP
-    before, _OVERLAP = _OVERLAP, on
-    try:
-        yield
-    finally:
-        _OVERLAP = before

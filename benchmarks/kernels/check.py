@@ -22,20 +22,20 @@ from page_files import CHECKPOINT, draw
 from subject import DRY, Figures, Size, Subject
 
 SECTIONS = (
+    "tables",
     "rows",
     "references",
     "real",
     "stream",
     "published",
     "wide",
-    "variants",
     "tilings",
     "dflash",
     "speed",
     "documents",
 )
 _OUT_OF_ORDER = 3
-_COMPILERS = 9
+_COMPILERS = 8
 _COMPILING_S = 100
 _DRAWERS = 6
 

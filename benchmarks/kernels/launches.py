@@ -17,7 +17,6 @@ from ocria.kernels.head import best_tokens
 from ocria.kernels.sequence_table import Place, SequenceTable, sequence_table
 from ocria.kernels.small_gemm import Norm, PackedWeight, WeightCodes, pack, small_gemm, two_products
 from ocria.kernels.small_gemm.layout import Format
-from ocria.kernels.triton_mode import overlapping
 from ocria.models.base import FOLD_BLOCK, KEY_BLOCK, SequenceState
 from ocria.models.qwen3_5.fused import slot_memory
 from ocria.quantization import fp8, nvfp4
@@ -189,46 +188,44 @@ def best(subject: Subject, x_MD: Tensor) -> object:
     return best_tokens(x_MD, fused._head, norm=fused._norm, forbidden_V=subject.forbidden_V)
 
 
-def _variants(subject: Subject) -> dict[str, Callable[[], object]]:
-    """Products of the shipped model that overlap, and two in one launch."""
+def _joined(subject: Subject) -> Callable[[], object]:
+    """Both products in front of a delta layer."""
     layer = next(layer for layer in subject.fused._layers if layer.ba is not None)
     assert layer.ba is not None
     x = subject.random(ROWS, layer.projection.num_in)
-    two = partial(
+    return partial(
         two_products, x, layer.projection, layer.ba, norm=layer.first, second_dtype=torch.float32
     )
 
-    def overlapped(call: Callable[[], object]) -> object:
-        with overlapping(True):
-            return call()
 
-    calls: dict[str, Callable[[], object]] = {"two in one": two}
-    for product in products(subject):
-        given = subject.random(ROWS, product.weight.num_in)
-        residual = subject.random(ROWS, product.weight.num_out) if product.has_residual else None
-        calls.setdefault(product.name, partial(product, given, residual))
-    overlapping_calls = {f"{n}, overlapping": partial(overlapped, c) for n, c in calls.items()}
-    return {"two in one": two, **overlapping_calls}
+def _called(subject: Subject, product: Product) -> Callable[[], object]:
+    x = subject.random(ROWS, product.weight.num_in)
+    residual = subject.random(ROWS, product.weight.num_out) if product.has_residual else None
+    return partial(product, x, residual)
 
 
 def warm(subject: Subject, part: int, num_parts: int) -> None:
     """Compiles one part of all launches, those of one kind by one process."""
     calls: dict[str, Callable[[], object]] = {}
     for product in (*products(subject), *wide_products(subject)):
-        x = subject.random(ROWS, product.weight.num_in)
-        residual = subject.random(ROWS, product.weight.num_out) if product.has_residual else None
-        calls.setdefault(product.name, partial(product, x, residual))
+        calls.setdefault(product.name, _called(subject, product))
     mixers = Mixers(subject, 64)
     # The largest kernel first, and its variants in different processes.
     # Here, since it takes its launches from this module.
     from published import launches as published_launches
+    from tables import CANDIDATES, decoder, running
     from tilings import launches as tiling_launches
 
     with torch.inference_mode():
         published = dict(published_launches(subject))
         ordered = {"prefill": mixers.prefill, "4B prefill": published.pop("4B prefill")}
         ordered |= dict(mixers.launches()) | calls | published
-        ordered |= _variants(subject) | dict(tiling_launches(subject))
+        ordered["two in one"] = _joined(subject)
+        for name, tilings in CANDIDATES.items():
+            with running(subject, decoder(subject, tilings)):
+                ordered |= {f"{x.name}, {name}": _called(subject, x) for x in products(subject)}
+                ordered[f"two in one, {name}"] = _joined(subject)
+        ordered |= dict(tiling_launches(subject))
         for name, call in list(ordered.items())[part::num_parts]:
             started = time.perf_counter()
             call()

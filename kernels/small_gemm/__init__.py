@@ -7,13 +7,15 @@ from ocria.kernels.dispatch import with_kernel
 from ocria.kernels.triton_mode import takes_triton
 
 from . import reference
-from .layout import PackedWeight, Tiling, WeightCodes, pack, unpack
+from .layout import BY_RULE, PackedWeight, Tiling, TilingTable, WeightCodes, pack, unpack
 from .reference import Norm
 
 __all__ = [
+    "BY_RULE",
     "Norm",
     "PackedWeight",
     "Tiling",
+    "TilingTable",
     "WeightCodes",
     "pack",
     "small_gemm",

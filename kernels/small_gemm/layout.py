@@ -16,8 +16,9 @@ none changes its place on the way. Inside a tile:
     bf16   [N, K]
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import torch
@@ -62,6 +63,11 @@ class Tiling:
     split_k: int = 1
     num_warps: int = 4
     num_stages: int = 3
+
+
+TilingTable = Mapping[tuple[int, int, Format], Tiling]
+"""Tilings by outputs, inputs and format. One table serves every number of rows."""
+BY_RULE: TilingTable = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,14 +128,19 @@ def choose_tiling(num_out: int, num_in: int, format: Format) -> Tiling:
 
 
 def pack(
-    parts: Sequence[WeightCodes], *, paired: bool = False, tiling: Tiling | None = None
+    parts: Sequence[WeightCodes],
+    *,
+    paired: bool = False,
+    tiling: Tiling | None = None,
+    tilings: TilingTable = BY_RULE,
 ) -> PackedWeight:
     """Lays out one or several matrices that read the same input, outputs side by side.
 
     Args:
         parts: of one format and width; each keeps its own row scales.
         paired: two parts of one shape, gate and up.
-        tiling: None chooses by the shape.
+        tiling: None looks the shape up, and else chooses by it.
+        tilings: where it is looked up.
 
     Raises:
         ValueError: formats or widths differ, a pair does not match, or a tile is no multiple of 16
@@ -144,6 +155,7 @@ def pack(
     format = parts[0].format
     num_out, width = codes.shape
     num_in = 2 * width if format == "nvfp4" else width
+    tiling = tiling or tilings.get((num_out, num_in, format))
     tiling = tiling or choose_tiling(num_out, num_in, format)
     if tiling.block_n % 16 or tiling.block_k % 64:
         raise ValueError(f"a tile has 16 n rows and 64 n columns, not {tiling}")

@@ -10,10 +10,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 from ocria.kernels.specimen import Specimen
-from ocria.kernels.triton_mode import is_interpreted, launches_overlap
+from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
 from .fragments import e2m1_tile, e4m3_tile
@@ -102,18 +101,6 @@ def _finish(
     tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
 
 
-@triton.jit
-def _await_launch_before(OVERLAP: tl.constexpr):
-    """Lets the next launch begin, and waits until all memory of the one before is written.
-
-    Every program of a launch that overlaps waits, so that a launch behind it may rely on all that
-    came before.
-    """
-    if OVERLAP:
-        gdc_launch_dependents()
-        gdc_wait()
-
-
 # One compilation for every number of rows.
 @triton.jit(do_not_specialize=["num_rows"])
 def small_gemm_kernel(
@@ -121,10 +108,9 @@ def small_gemm_kernel(
     num_rows, num_out, num_in, stride_x, eps,
     FORMAT: tl.constexpr, NORM: tl.constexpr, EPILOGUE: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STEPS: tl.constexpr,
-    SPLIT_K: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr, OVERLAP: tl.constexpr,
+    SPLIT_K: tl.constexpr, TILE: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Grid: bands of the weight, tiles of rows, parts of K."""
-    _await_launch_before(OVERLAP)
     band, row_tile, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     row = row_tile * TILE + tl.arange(0, TILE)
     n = tl.arange(0, BLOCK_N)
@@ -173,10 +159,9 @@ def two_products_kernel(
     FORMAT: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, NUM_STEPS: tl.constexpr,
     FORMAT_2: tl.constexpr, BLOCK_N_2: tl.constexpr, BLOCK_K_2: tl.constexpr,
     NUM_STEPS_2: tl.constexpr, NUM_BANDS: tl.constexpr, NORM: tl.constexpr, TILE: tl.constexpr,
-    WIDE: tl.constexpr, OVERLAP: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
     """Grid: bands of the first weight, then of the second; tiles of rows."""
-    _await_launch_before(OVERLAP)
     band, row_tile = tl.program_id(0), tl.program_id(1)
     row = row_tile * TILE + tl.arange(0, TILE)
     if band < NUM_BANDS:
@@ -255,8 +240,8 @@ def small_gemm(
         num_rows, weight.num_out, weight.num_in, x_MK.stride(0), norm.eps if norm else 0.0,
         FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, EPILOGUE=epilogue,
         BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k, NUM_STEPS=weight.num_steps,
-        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=is_interpreted(), OVERLAP=launches_overlap(),
-        num_warps=tiling.num_warps, num_stages=tiling.num_stages, **_launch_options(),
+        SPLIT_K=tiling.split_k, TILE=ROW_TILE, WIDE=is_interpreted(),
+        num_warps=tiling.num_warps, num_stages=tiling.num_stages,
     )  # fmt: skip
     return y_MN
 
@@ -292,14 +277,10 @@ def two_products(
         FORMAT=FORMAT_CODES[first.format], BLOCK_N=tiling.block_n, BLOCK_K=tiling.block_k,
         NUM_STEPS=first.num_steps, FORMAT_2=FORMAT_CODES[second.format], BLOCK_N_2=other.block_n,
         BLOCK_K_2=other.block_k, NUM_STEPS_2=second.num_steps, NUM_BANDS=first.num_bands,
-        NORM=norm is not None, TILE=ROW_TILE, WIDE=is_interpreted(), OVERLAP=launches_overlap(),
-        num_warps=tiling.num_warps, num_stages=tiling.num_stages, **_launch_options(),
+        NORM=norm is not None, TILE=ROW_TILE, WIDE=is_interpreted(),
+        num_warps=tiling.num_warps, num_stages=tiling.num_stages,
     )  # fmt: skip
     return y_MN, z_MN
-
-
-def _launch_options() -> dict[str, bool]:
-    return {"launch_pdl": True} if launches_overlap() else {}
 
 
 def specimens() -> list[Specimen]:
@@ -330,20 +311,19 @@ def specimens() -> list[Specimen]:
                         "SPLIT_K": tiling.split_k,
                         "TILE": ROW_TILE,
                         "WIDE": False,
-                        "OVERLAP": False,
                     },
                     num_warps=tiling.num_warps,
                     num_stages=tiling.num_stages,
                 )
             )
-    return [*found, _delta_input(False), _delta_input(True)]
+    return [*found, _delta_input()]
 
 
-def _delta_input(overlaps: bool) -> Specimen:
+def _delta_input() -> Specimen:
     """The shipped model's products in front of a delta layer."""
     first, second = choose_tiling(2048, 512, "nvfp4"), choose_tiling(8, 512, "bf16")
     return Specimen(
-        name="two_products_2048x512" + ("_overlapping" if overlaps else ""),
+        name="two_products_2048x512",
         kernel=two_products_kernel,
         types={
             "x": "*bf16", "gain": "*fp32", "codes": "*i32", "block_scales": "*i16",
@@ -356,9 +336,8 @@ def _delta_input(overlaps: bool) -> Specimen:
             "NUM_STEPS": 512 // first.block_k, "FORMAT_2": FORMAT_CODES["bf16"],
             "BLOCK_N_2": second.block_n, "BLOCK_K_2": second.block_k,
             "NUM_STEPS_2": 512 // second.block_k, "NUM_BANDS": 2048 // first.block_n,
-            "NORM": True, "TILE": ROW_TILE, "WIDE": False, "OVERLAP": overlaps,
+            "NORM": True, "TILE": ROW_TILE, "WIDE": False,
         },
         num_warps=first.num_warps,
         num_stages=first.num_stages,
-        options={"launch_pdl": True} if overlaps else {},
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The decoder as a short list of fused kernels: what a bfloat16 model runs on a CUDA device.
 
-Five launches for the products, one for the norm behind the delta rule and one to three for a
+Four launches for the products, one for the norm behind the delta rule and one to three for a
 mixer, where the plain modules launch some hundred. Weights stay in the checkpoint's own format.
 
 Shape legend
@@ -19,8 +19,10 @@ from ocria.kernels.gated_norm import gated_norm
 from ocria.kernels.head import BestTokens, best_tokens
 from ocria.kernels.sequence_table import Place, SequenceTable, SlotMemory, sequence_table
 from ocria.kernels.small_gemm import (
+    BY_RULE,
     Norm,
     PackedWeight,
+    TilingTable,
     WeightCodes,
     pack,
     small_gemm,
@@ -52,10 +54,15 @@ class _Layer(NamedTuple):
 
 
 def can_fuse(config: TextConfig, device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether the kernels take this model: bfloat16 on CUDA, head widths that are powers of two."""
+    """Whether the kernels take this model: bfloat16 on CUDA, head widths that are powers of two.
+
+    Keys of the delta rule are 32 wide at least: for narrower ones Triton 3.6 fails to compile
+    windows (an operand that does not dominate its use, behind layout conversions).
+    """
     widths = (config.head_dim, config.linear_key_head_dim, config.linear_value_head_dim)
     powers = all(width >= 16 and width & (width - 1) == 0 for width in widths)
-    return device.type == "cuda" and dtype == torch.bfloat16 and powers
+    is_wide = config.linear_key_head_dim >= 32
+    return device.type == "cuda" and dtype == torch.bfloat16 and powers and is_wide
 
 
 class FusedDecoder:
@@ -67,19 +74,21 @@ class FusedDecoder:
         plain: a parameter on the device, decay parameters in float32.
         head: name of the head's weight.
         device: where it runs.
-
-    Attributes:
-        joins_products: make both products in front of a delta layer in one launch, where their
-            tilings agree. Off until an H200 has shown that it pays.
+        tilings: by shape; other shapes are tiled by rule.
     """
 
     def __init__(
-        self, config: TextConfig, codes: Codes, plain: Plain, head: str, device: torch.device
+        self,
+        config: TextConfig,
+        codes: Codes,
+        plain: Plain,
+        head: str,
+        device: torch.device,
+        tilings: TilingTable = BY_RULE,
     ) -> None:
         self.config = config
-        self.joins_products = False
         self._layers = [
-            _layer(config, layer, codes, plain) for layer in range(len(config.layer_types))
+            _layer(config, layer, codes, plain, tilings) for layer in range(len(config.layer_types))
         ]
         self._norm = _norm(plain(f"{PREFIX}.norm.weight"), config.rms_norm_eps)
         self._head = pack([codes(head)])
@@ -146,22 +155,15 @@ class FusedDecoder:
             mixed_MV = attention_pass(table, place, projected_ME, rotary, layer.mixer, KEY_BLOCK)
         else:
             assert layer.ba is not None and layer.gate_gain_W is not None, "a delta layer has both"
-            projected_ME, ba_MR = self._delta_inputs(layer, layer.ba, x_MD)
+            projected_ME, ba_MR = two_products(
+                x_MD, layer.projection, layer.ba, norm=layer.first, second_dtype=torch.float32
+            )
             raw_MV = delta_pass(table, place, projected_ME, ba_MR, layer.mixer, prefill=prefill)
             z_MV = projected_ME[:, layer.mixer.channels :]
             mixed_MV = gated_norm(raw_MV, z_MV, layer.gate_gain_W, self.config.rms_norm_eps)
         x_MD = small_gemm(mixed_MV, layer.out, residual_MN=x_MD)
         inner_MI = small_gemm(x_MD, layer.gate_up, norm=layer.second)
         return small_gemm(inner_MI, layer.down, residual_MN=x_MD)
-
-    def _delta_inputs(self, layer: _Layer, ba: PackedWeight, x_MD: Tensor) -> tuple[Tensor, Tensor]:
-        """What a delta layer's mixer reads: the projection, and decay and beta in float32."""
-        if self.joins_products:
-            return two_products(
-                x_MD, layer.projection, ba, norm=layer.first, second_dtype=torch.float32
-            )
-        projected_ME = small_gemm(x_MD, layer.projection, norm=layer.first)
-        return projected_ME, small_gemm(x_MD, ba, norm=layer.first, out_dtype=torch.float32)
 
 
 _BLOCK = 32
@@ -212,11 +214,14 @@ def _norm(weight_D: Tensor, eps: float) -> Norm:
     return Norm(1 + weight_D.float(), eps)
 
 
-def _layer(config: TextConfig, index: int, codes: Codes, plain: Plain) -> _Layer:
+def _layer(
+    config: TextConfig, index: int, codes: Codes, plain: Plain, tilings: TilingTable
+) -> _Layer:
     prefix, eps = f"{PREFIX}.layers.{index}", config.rms_norm_eps
 
     def product(*names: str, paired: bool = False) -> PackedWeight:
-        return pack(joined([codes(f"{prefix}.{name}.weight") for name in names]), paired=paired)
+        parts = joined([codes(f"{prefix}.{name}.weight") for name in names])
+        return pack(parts, paired=paired, tilings=tilings)
 
     def gain(name: str) -> Norm:
         return _norm(plain(f"{prefix}.{name}.weight"), eps)

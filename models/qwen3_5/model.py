@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from ocria.kernels.small_gemm import BY_RULE, TilingTable
 from ocria.models.base import (
     PREFILL_CHUNK,
     WINDOW,
@@ -214,7 +215,9 @@ def keeps_rows_apart(target: Target) -> bool:
     return isinstance(target, Qwen35) and target.fused is not None
 
 
-def fused_decoder(model: Qwen35, stored: Callable[[str], Stored] | None) -> FusedDecoder:
+def fused_decoder(
+    model: Qwen35, stored: Callable[[str], Stored] | None, tilings: TilingTable = BY_RULE
+) -> FusedDecoder:
     """The model's decoder by fused kernels, from stored weights or else its own; before `prepare`
     joins products."""
     parameters = dict(model.named_parameters())
@@ -226,6 +229,7 @@ def fused_decoder(model: Qwen35, stored: Callable[[str], Stored] | None) -> Fuse
         plain=lambda name: parameters[name].data,
         head="model.language_model.embed_tokens.weight" if model.tied else "lm_head.weight",
         device=device,
+        tilings=tilings,
     )
 
 

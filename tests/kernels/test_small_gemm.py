@@ -4,8 +4,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from ocria.kernels.small_gemm import Norm, PackedWeight, Tiling, WeightCodes, pack, reference
+from ocria.kernels.small_gemm import (
+    BY_RULE,
+    Norm,
+    PackedWeight,
+    Tiling,
+    TilingTable,
+    WeightCodes,
+    pack,
+    reference,
+)
 from ocria.kernels.small_gemm.layout import Format, choose_tiling, unpack
+from ocria.kernels.small_gemm.tilings import SPLIT_SUMS
 from ocria.quantization import fp8, nvfp4
 
 triton_impl = pytest.importorskip("ocria.kernels.small_gemm.triton_impl")
@@ -164,3 +174,29 @@ def test_products_of_unlike_programs_are_not_joined() -> None:
         second = pack([stored("nvfp4", 48, 256, seed=1)[0]], tiling=other)
         assert not triton_impl.can_join(first, second)
         assert not triton_impl.can_join(second, first)
+
+
+def test_a_table_of_tilings_goes_before_the_rule() -> None:
+    shape = (2560, 512, "nvfp4")
+    pair = [stored("nvfp4", 1280, 512, seed=seed)[0] for seed in range(2)]
+    assert pack(pair, paired=True).tiling == choose_tiling(*shape)
+    assert pack(pair, paired=True, tilings=SPLIT_SUMS).tiling == SPLIT_SUMS[shape]
+    other = stored("nvfp4", 48, 512)[0]
+    assert pack([other], tilings=SPLIT_SUMS).tiling == choose_tiling(48, 512, "nvfp4")
+
+
+@pytest.mark.parametrize(("shape", "tiling"), SPLIT_SUMS.items(), ids=str)
+def test_a_named_table_gives_each_part_steps(
+    shape: tuple[int, int, Format], tiling: Tiling
+) -> None:
+    steps = -(-shape[1] // tiling.block_k)
+    assert (tiling.split_k - 1) * -(-steps // tiling.split_k) < steps
+    # Lanes of a program that hold no codes of their own would read for nothing.
+    assert tiling.num_warps * 32 <= tiling.block_k
+
+
+@pytest.mark.parametrize("tilings", [BY_RULE, SPLIT_SUMS], ids=["by rule", "split sums"])
+def test_products_in_front_of_a_delta_layer_are_joined(tilings: TilingTable) -> None:
+    first = pack([stored("nvfp4", 2048, 512)[0]], tilings=tilings)
+    second = pack([stored("bf16", 8, 512, seed=1)[0]], tilings=tilings)
+    assert triton_impl.can_join(first, second)
