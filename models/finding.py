@@ -39,6 +39,11 @@ def find_checkpoint(name: str | Path, *, may_fetch: bool = True) -> Path:
             the names, or the files that were looked for.
     """
     folder = Path(name)
+    if _is_file(folder):
+        raise WeightsError(
+            f"model `{name}` is a file, not a checkpoint folder",
+            hint=f"a folder holds {', '.join(names[0] for names in NEEDED)} and *.safetensors",
+        )
     shipped = SHIPPED / folder.name if len(folder.parts) == 1 else folder
     for candidate in (shipped, folder):
         if (candidate / "config.json").is_file():
@@ -55,6 +60,14 @@ def find_checkpoint(name: str | Path, *, may_fetch: bool = True) -> Path:
     shipped_names = [row.name for row in list_checkpoints()]
     names = ", ".join([*shipped_names, *(preset.name for preset in PRESETS)])
     raise WeightsError(f"model `{name}` is unknown", hint=f"a folder, or one of: {names}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        # Too long to be a name on this machine, or on the hub.
+        raise WeightsError(f"model `{str(path)[:80]}...` is unknown: {error.strerror}") from error
 
 
 def list_checkpoints() -> tuple[CheckpointRow, ...]:

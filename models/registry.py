@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ocria.document import ModelInfo
+from ocria.errors import WeightsError
 from ocria.models.base import Target
 from ocria.models.device import dtype_of
 from ocria.models.finding import CheckpointRow
@@ -61,25 +62,34 @@ class LoadedModel:
 
 
 def list_cached() -> tuple[CheckpointRow, ...]:
-    """The presets whose checkpoints lie whole in the hub's local cache."""
+    """The presets whose checkpoints lie in the hub's local cache; `-` for a precision unread."""
     rows = []
     for preset in PRESETS:
         hub_id = parse_hub_id(preset.hub_id or "")
         folder = cached_snapshot(hub_id) if hub_id is not None else None
         if folder is not None:
-            reader = CheckpointReader(folder)
-            source = QuantizedSource(reader, read_quantization(folder, read_config(folder)))
             rows.append(
                 CheckpointRow(
                     name=preset.name,
                     folder=folder,
                     licence=preset.licence,
-                    precision="+".join(source.formats()) or _plain_format(reader),
+                    precision=_stored_precision(folder),
                     num_bytes=sum(file.stat().st_size for file in folder.iterdir()),
                     digest=digest_of_files(folder),
                 )
             )
     return tuple(rows)
+
+
+def _stored_precision(folder: Path) -> str:
+    """Formats of a folder's weights; a damaged one must not hide the others from a list."""
+    try:
+        reader = CheckpointReader(folder)
+        source = QuantizedSource(reader, read_quantization(folder, read_config(folder)))
+        return "+".join(source.formats()) or _plain_format(reader)
+    except WeightsError as error:
+        _LOGGER.warning("%s: %s", folder, error)
+        return "-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -111,7 +111,14 @@ class Qwen35Config:
     @classmethod
     def from_mapping(cls, config: Mapping[str, Any]) -> "Qwen35Config":
         """The same, from parsed JSON."""
-        top = _Section(config, "config.json")
+        try:
+            return cls._understood(_Section(config, "config.json"))
+        except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            # Lists where numbers belong, and whatever else JSON can hold.
+            raise WeightsError(f"config.json cannot be understood: {error}") from error
+
+    @classmethod
+    def _understood(cls, top: "_Section") -> "Qwen35Config":
         _check_architecture(top)
         text, vision = top.section("text_config"), top.section("vision_config")
         _check_model_type(text, {"qwen3_5_text"})
@@ -123,7 +130,7 @@ class Qwen35Config:
             vision=_vision_config(vision),
             tie_word_embeddings=bool(tied),
             image_token_id=top.integer("image_token_id"),
-            video_token_id=top.get("video_token_id", None),
+            video_token_id=top.optional("video_token_id"),
             vision_start_token_id=top.integer("vision_start_token_id"),
             vision_end_token_id=top.integer("vision_end_token_id"),
             eos_token_ids=id_tuple(top.get("eos_token_id", text.get("eos_token_id", None))),
@@ -149,11 +156,18 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def id_tuple(value: int | list[int] | None) -> tuple[int, ...]:
-    """Token ids of a config value that may be one id, a list, or absent."""
+def id_tuple(value: object) -> tuple[int, ...]:
+    """Token ids of a config value that may be one id, a list, or absent.
+
+    Raises:
+        WeightsError: it is something else.
+    """
     if value is None:
         return ()
-    return tuple(value) if isinstance(value, list) else (value,)
+    ids = tuple(value) if isinstance(value, list) else (value,)
+    if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
+        raise WeightsError(f"not a token id, or a list of such: {value!r}")
+    return ids
 
 
 class _Section:
@@ -182,6 +196,15 @@ class _Section:
         value = self._required(key) if default is None else self.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise WeightsError(f"{self.name}: `{key}` must be a whole number, not {value!r}")
+        return value
+
+    def optional(self, key: str) -> int | None:
+        return None if self.values.get(key) is None else self.integer(key)
+
+    def count(self, key: str, default: int | None = None) -> int:
+        value = self.integer(key, default)
+        if value == 0:
+            raise WeightsError(f"{self.name}: `{key}` must not be 0")
         return value
 
     def number(self, key: str, default: float) -> float:
@@ -217,16 +240,16 @@ def _vision_config(section: _Section) -> VisionConfig:
     section.insist("deepstack_visual_indexes", [])
     rope = _Section(section.get("rope_parameters", {}), f"{section.name} rope_parameters")
     config = VisionConfig(
-        depth=section.integer("depth"),
-        hidden_size=section.integer("hidden_size"),
-        num_heads=section.integer("num_heads"),
-        intermediate_size=section.integer("intermediate_size"),
-        patch_size=section.integer("patch_size"),
-        temporal_patch_size=section.integer("temporal_patch_size", 2),
-        spatial_merge_size=section.integer("spatial_merge_size", 2),
-        in_channels=section.integer("in_channels", 3),
-        num_position_embeddings=section.integer("num_position_embeddings"),
-        out_hidden_size=section.integer("out_hidden_size"),
+        depth=section.count("depth"),
+        hidden_size=section.count("hidden_size"),
+        num_heads=section.count("num_heads"),
+        intermediate_size=section.count("intermediate_size"),
+        patch_size=section.count("patch_size"),
+        temporal_patch_size=section.count("temporal_patch_size", 2),
+        spatial_merge_size=section.count("spatial_merge_size", 2),
+        in_channels=section.count("in_channels", 3),
+        num_position_embeddings=section.count("num_position_embeddings"),
+        out_hidden_size=section.count("out_hidden_size"),
         rope_theta=rope.number("rope_theta", 10_000.0),
     )
     if config.num_heads == 0 or config.head_dim % 4 or config.hidden_size % config.num_heads:
@@ -245,20 +268,20 @@ def _text_config(section: _Section) -> TextConfig:
     section.insist("attn_output_gate", True)
     section.insist("mamba_ssm_dtype", "float32")
     config = TextConfig(
-        vocab_size=section.integer("vocab_size"),
-        hidden_size=section.integer("hidden_size"),
-        intermediate_size=section.integer("intermediate_size"),
+        vocab_size=section.count("vocab_size"),
+        hidden_size=section.count("hidden_size"),
+        intermediate_size=section.count("intermediate_size"),
         layer_types=_layer_types(section),
-        num_attention_heads=section.integer("num_attention_heads"),
-        num_key_value_heads=section.integer("num_key_value_heads"),
-        head_dim=section.integer("head_dim"),
-        linear_num_key_heads=section.integer("linear_num_key_heads"),
-        linear_num_value_heads=section.integer("linear_num_value_heads"),
-        linear_key_head_dim=section.integer("linear_key_head_dim"),
-        linear_value_head_dim=section.integer("linear_value_head_dim"),
-        linear_conv_kernel_dim=section.integer("linear_conv_kernel_dim"),
+        num_attention_heads=section.count("num_attention_heads"),
+        num_key_value_heads=section.count("num_key_value_heads"),
+        head_dim=section.count("head_dim"),
+        linear_num_key_heads=section.count("linear_num_key_heads"),
+        linear_num_value_heads=section.count("linear_num_value_heads"),
+        linear_key_head_dim=section.count("linear_key_head_dim"),
+        linear_value_head_dim=section.count("linear_value_head_dim"),
+        linear_conv_kernel_dim=section.count("linear_conv_kernel_dim"),
         rms_norm_eps=section.number("rms_norm_eps", 1e-6),
-        max_position_embeddings=section.integer("max_position_embeddings"),
+        max_position_embeddings=section.count("max_position_embeddings"),
         rope=_rope_config(section),
     )
     for many, few in (
@@ -271,10 +294,10 @@ def _text_config(section: _Section) -> TextConfig:
 
 
 def _layer_types(section: _Section) -> tuple[LayerType, ...]:
-    num_layers = section.integer("num_hidden_layers")
+    num_layers = section.count("num_hidden_layers")
     listed = section.get("layer_types", None)
     if listed is None:
-        interval = section.integer("full_attention_interval", 4)
+        interval = section.count("full_attention_interval", 4)
         return tuple(
             "linear_attention" if (i + 1) % interval else "full_attention"
             for i in range(num_layers)
@@ -299,7 +322,7 @@ def _rope_config(section: _Section) -> RopeConfig:
         partial_rotary_factor=rope.number("partial_rotary_factor", 0.25),
         mrope_section=sections,
     )
-    turned = round(section.integer("head_dim") * config.partial_rotary_factor)
+    turned = round(section.count("head_dim") * config.partial_rotary_factor)
     if len(sections) != 3 or sum(sections) * 2 != turned:
         raise WeightsError(
             f"{rope.name}: `mrope_section` {list(sections)} must have three parts that sum to "

@@ -26,9 +26,12 @@ def read_index(folder: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))["weight_map"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        index = dict(json.loads(path.read_text(encoding="utf-8"))["weight_map"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise WeightsError(f"damaged index of shards: {path}", hint=REPAIR_HINT) from error
+    if not all(isinstance(name, str) and name for name in index.values()):
+        raise WeightsError(f"damaged index of shards: {path}", hint=REPAIR_HINT)
+    return index
 
 
 def shard_names(folder: Path) -> tuple[str, ...]:

@@ -74,6 +74,13 @@ def test_presets_in_the_hub_s_cache_are_listed_and_verified(
     blob.write_bytes(content[:-1] + b"x")
     assert main(["models", "--verify"]) == 6
     assert "nuextract3: model.safetensors: sha256" in capfd.readouterr().err
+    # Half a file: it has no header to read formats from, and is listed and named all the same.
+    blob.write_bytes(content[: len(content) // 2])
+    assert main(["models"]) == 0
+    assert capfd.readouterr().out.splitlines()[2].split()[:2] == ["nuextract3", "-"]
+    assert main(["models", "--verify"]) == 6
+    captured = capfd.readouterr()
+    assert "ocria-nano" in captured.out and "nuextract3: model.safetensors" in captured.err
 
 
 def test_doctor_fetches_nothing(

@@ -181,6 +181,31 @@ def test_what_cannot_be_run_is_refused(part: str, key: str, value: object) -> No
         Qwen35Config.from_mapping(changed)
 
 
+@pytest.mark.parametrize(
+    ("part", "key", "value"),
+    [
+        ("text_config", "rope_parameters", [1]),
+        ("text_config", "rope_parameters", {"mrope_section": 3}),
+        ("text_config", "rope_parameters", {"mrope_section": ["a", "b", "c"]}),
+        ("text_config", "layer_types", 4),
+        ("text_config", "layer_types", [{}] * 5),
+        ("text_config", "full_attention_interval", 0),
+        ("text_config", "hidden_size", 0),
+        ("text_config", "model_type", ["qwen3_5_text"]),
+        ("text_config", "eos_token_id", {"a": 1}),
+        ("vision_config", "patch_size", 0),
+        ("vision_config", "rope_parameters", 7),
+        (None, "video_token_id", "x"),
+        (None, "text_config", [1]),
+    ],
+)
+def test_what_no_config_holds_is_refused(part: str | None, key: str, value: object) -> None:
+    changed = settings()
+    (changed[part] if part else changed)[key] = value
+    with pytest.raises(WeightsError):
+        Qwen35Config.from_mapping(changed)
+
+
 def test_rotary_sections_must_fill_the_turned_channels() -> None:
     changed = settings()
     changed["text_config"]["rope_parameters"]["mrope_section"] = [11, 11, 10]

@@ -252,6 +252,17 @@ def test_unknown_models_are_told_the_names(tmp_path: Path) -> None:
         finding.find_checkpoint(tmp_path)
     with pytest.raises(WeightsError, match="is unknown"):
         finding.find_checkpoint("/some/where")
+    with pytest.raises(WeightsError, match="is unknown"):
+        finding.find_checkpoint("x" * 300)
+
+
+def test_a_file_s_name_asks_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "file.bin").write_bytes(b"weights")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(finding, "fetch", lambda *_, **__: pytest.fail("asked the hub"))
+    with pytest.raises(WeightsError, match="is a file"):
+        finding.find_checkpoint("some/file.bin")
 
 
 def test_a_folder_is_found_by_its_path(folder: Path) -> None:

@@ -83,7 +83,13 @@ def test_an_index_that_lies_is_refused(sharded: Path) -> None:
         CheckpointReader(sharded)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{", "[]", "{}", '{"weight_map": {"a": null}}', '{"weight_map": {"a": ["x"]}}',
+        '{"weight_map": {"a": ""}}', "[" * 100_000,
+    ],
+)  # fmt: skip
 def test_a_damaged_index_is_refused(sharded: Path, content: str) -> None:
     (sharded / INDEX_FILE).write_text(content)
     with pytest.raises(WeightsError, match="damaged index"):
