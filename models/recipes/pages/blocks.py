@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 _WRAPS = {"plain": "", "bold": "**", "italic": "*", "code": "`", "math": "$", "roman": ""}
 # Runs without characters: white space, dots that lead the eye to a number, rules and boxes.
 _UNSPOKEN = ("space", "leaders", "drawn")
+_TOKEN = re.compile(r"(<\|\w+\|>)")
 INK_COLOUR = "§INK§"
 HYPHENS = "-\u2010\u2011\u00ad\x02"
 
@@ -37,6 +39,20 @@ class Run:
             return self.truth
         mark = _WRAPS.get(self.style, "")
         return f"{mark}{self.ink}{mark}"
+
+    def sources(self) -> list[int]:
+        """Of each sign of `markup`: its index among the signs of `printed`, or -1.
+
+        Formulas have none, nor has what stands only in the truth.
+        """
+        markup, printed = signs(self.markup), signs(self.printed)
+        if self.style in (*_UNSPOKEN, "math"):
+            return [-1] * len(markup)
+        start = markup.find(printed)
+        if start < 0:  # a bullet
+            start = 0 if len(markup) == len(printed) else len(markup)
+        own = list(range(len(printed)))[: len(markup) - start]
+        return [-1] * start + own + [-1] * (len(markup) - start - len(own))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +167,35 @@ class Block:
         nested = self.type == "list_item" and self.level > 1
         return (f"<|level{min(self.level, 6)}|>" if nested else "") + text.strip("\n ")
 
+    def sources(self) -> list[int]:
+        """Of each sign of `content()`: its index among the printed signs of the block, or -1.
+
+        Signs of formulas are not counted as printed.
+        """
+        if self.table is not None:
+            return self._cell_sources()
+        if self.latex is not None:
+            return [-1] * len(signs(self.latex))
+        level = _TOKEN.match(self.content())
+        out = [-1] * (level.end() if level else 0)
+        at = 0
+        for run in self.runs:
+            out += [index + at if index >= 0 else -1 for index in run.sources()]
+            at += len(signs(run.printed)) if run.style != "math" else 0
+        return out
+
+    def _cell_sources(self) -> list[int]:
+        out: list[int] = []
+        at = 0
+        for piece in _TOKEN.split(self.content()):
+            size = len(signs(piece))
+            if _TOKEN.fullmatch(piece):
+                out += [-1] * size
+            else:
+                out += range(at, at + size)
+                at += size
+        return out
+
     def hyphenated(self) -> Block:
         """The block with a hyphen at its end, as a page or column break inside a word shows it."""
         last = self.runs[-1]
@@ -191,6 +236,14 @@ def _skipped(character: str) -> bool:
     return character.isspace() or character in HYPHENS or character == "\u200b"
 
 
+def signs(text: str) -> str:
+    """The characters of a text that leave ink: no white space, but hyphens."""
+    return "".join("".join(text.split()).split("\u200b"))
+
+
 def bare(text: str) -> str:
     """Text without white space and hyphens: what a line break cannot change."""
-    return "".join(c for c in text if not _skipped(c))
+    text = signs(text)
+    for hyphen in HYPHENS:
+        text = text.replace(hyphen, "")
+    return text

@@ -12,6 +12,7 @@ import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
 from .blocks import Block, bare
+from .letters import PageText, Span, letters
 from .typeset import Manuscript, Sheet
 
 Box = tuple[float, float, float, float]
@@ -25,20 +26,32 @@ class UnfaithfulPageError(Exception):
 
 @dataclass
 class Patch:
-    """The ink of one block in one column: box in points (origin top left) and text."""
+    """The ink of one block in one column: box in points (origin top left) and text.
+
+    `spans` are its text objects in the page's text, `formulas` the boxes of those set in a maths
+    font, which have no span here.
+    """
 
     box: Box
     text: str
     last: Box
     lines: list[Box] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    formulas: list[Box] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A block (or its part) on a page; `box` is in page points, origin top left."""
+    """A block (or its part) on a page; `box` is in page points, origin top left.
+
+    `letters` [N, 2] are the centres of the characters of the block's content (NaN where one is not
+    printed, or nobody knows where), `unplaced` boxes of ink that spells content and has no centre.
+    """
 
     block: Block
     box: Box
+    letters: np.ndarray
+    unplaced: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +77,7 @@ def _join(box: Box | None, other: Box) -> Box:
     )
 
 
-def _extend(patches: list[Patch], box: Box, text: str) -> None:
+def _extend(patches: list[Patch], box: Box, text: str, span: Span | None) -> None:
     """Adds ink to a block's last patch, or opens one where the ink jumps up to a next column."""
     if patches and box[3] > patches[-1].last[1] - _COLUMN_JUMP_PT:
         patch = patches[-1]
@@ -73,6 +86,10 @@ def _extend(patches: list[Patch], box: Box, text: str) -> None:
         patches.append(Patch(box, text, box))
     if text:
         patches[-1].lines.append(box)
+        if span is None:
+            patches[-1].formulas.append(box)
+        else:
+            patches[-1].spans.append(span)
 
 
 class _Reader:
@@ -81,12 +98,16 @@ class _Reader:
     def __init__(self) -> None:
         self._colour = [ctypes.c_uint() for _ in range(4)]
         self._bounds = [ctypes.c_float() for _ in range(4)]
-        self._buffer = (ctypes.c_ushort * 4096)()
+        self._name = ctypes.create_string_buffer(256)
 
-    def patches(self, page: pdfium.PdfPage) -> dict[int, list[Patch]]:
-        """Ink by block number, one patch a column; number 0 is ink that belongs to no block."""
+    def patches(
+        self, page: pdfium.PdfPage, page_text: PageText, unverified: set[int]
+    ) -> dict[int, list[Patch]]:
+        """Ink by block number, one patch a column; number 0 is ink that belongs to no block.
+
+        Formulas are told from words in the blocks that are `unverified`.
+        """
         height = page.get_height()
-        textpage = page.get_textpage()
         found: dict[int, list[Patch]] = {}
         for i in range(raw.FPDFPage_CountObjects(page.raw)):
             item = raw.FPDFPage_GetObject(page.raw, i)
@@ -95,10 +116,13 @@ class _Reader:
             raw.FPDFPageObj_GetBounds(item, *self._bounds)
             left, bottom, right, top = (value.value for value in self._bounds)
             box = (left, height - top, right, height - bottom)
-            text = self._text_of(item, textpage) if is_text and number else ""
+            span: Span | None = page_text.span(item) if is_text and number else None
+            text = page_text.text(span) if span else ""
             if is_text and not text.strip() and number:
                 continue
-            _extend(found.setdefault(number, []), box, text)
+            if number in unverified and is_text and self._is_maths(item):
+                span = None
+            _extend(found.setdefault(number, []), box, text, span)
         return found
 
     def _number_of(self, item: object, is_text: bool) -> int:
@@ -112,9 +136,10 @@ class _Reader:
         red, green, blue, _ = (value.value for value in self._colour)
         return red, green, blue
 
-    def _text_of(self, item: object, textpage: pdfium.PdfTextPage) -> str:
-        size = raw.FPDFTextObj_GetText(item, textpage.raw, self._buffer, 8192)
-        return bytes(self._buffer)[: max(size - 2, 0)].decode("utf-16-le", "replace")
+    def _is_maths(self, item: object) -> bool:
+        font = raw.FPDFTextObj_GetFont(item)
+        raw.FPDFFont_GetBaseFontName(font, self._name, 256)
+        return b"Math" in self._name.value
 
 
 def read_pages(pdf: bytes, manuscript: Manuscript, wanted: int) -> list[SetPage]:
@@ -125,10 +150,12 @@ def read_pages(pdf: bytes, manuscript: Manuscript, wanted: int) -> list[SetPage]
     """
     document = pdfium.PdfDocument(pdf)
     reader, done, pages = _Reader(), {}, []
+    unverified = {i for i, block in enumerate(manuscript.blocks, 1) if not block.verified}
     for index in range(min(len(document), wanted)):
         page = document[index]
-        patches = reader.patches(page)
-        placed = _placed(patches, manuscript, done)
+        text = PageText(page)
+        patches = reader.patches(page, text, unverified)
+        placed = _placed(patches, manuscript, done, text)
         if placed is not None:
             pages.append(SetPage(pixels=_raster(page, manuscript), placed=placed))
         page.close()
@@ -153,7 +180,7 @@ def _raster(page: pdfium.PdfPage, manuscript: Manuscript) -> np.ndarray:
 
 
 def _placed(
-    patches: dict[int, list[Patch]], manuscript: Manuscript, done: dict[int, int]
+    patches: dict[int, list[Patch]], manuscript: Manuscript, done: dict[int, int], text: PageText
 ) -> tuple[Placed, ...] | None:
     """The page's blocks in reading order, or None where the page cannot be told exactly."""
     placed: list[Placed] = []
@@ -167,7 +194,7 @@ def _placed(
         try:
             for part in parts:
                 shown = _part_on_page(block, number, part, done)
-                placed.append(Placed(block=shown, box=part.box))
+                placed.append(_with_letters(shown, part, text))
                 lines += part.lines if block.verified else []
         except ValueError:
             told = False
@@ -180,8 +207,21 @@ def _whole(patches: list[Patch]) -> Patch:
     whole = patches[0]
     for patch in patches[1:]:
         lines = whole.lines + patch.lines
-        whole = Patch(_join(whole.box, patch.box), whole.text + patch.text, patch.box, lines)
+        whole = Patch(
+            _join(whole.box, patch.box), whole.text + patch.text, patch.box, lines,
+            whole.spans + patch.spans, whole.formulas + patch.formulas,
+        )  # fmt: skip
     return whole
+
+
+def _with_letters(block: Block, patch: Patch, text: PageText) -> Placed:
+    size = len(block.content())
+    found = None if block.latex is not None or not size else letters(block, text, patch.spans)
+    unplaced = tuple(patch.formulas)
+    if found is None:
+        found = np.full((size, 2), np.nan, np.float32)
+        unplaced = (patch.box,) if size else ()
+    return Placed(block=block, box=patch.box, letters=found, unplaced=unplaced)
 
 
 def _check_legible(placed: list[Placed], lines: list[Box], sheet: Sheet) -> None:

@@ -113,10 +113,14 @@ def moved_box(
 ) -> tuple[float, float, float, float]:
     """The axis-parallel box around a box that went through `matrix` (pixels)."""
     x0, y0, x1, y1 = box
-    corners = np.array([[x0, y0, 1], [x1, y0, 1], [x0, y1, 1], [x1, y1, 1]]).T
-    moved = matrix @ corners
-    xs, ys = moved[0] / moved[2], moved[1] / moved[2]
+    xs, ys = moved_points(np.array([[x0, y0], [x1, y0], [x0, y1], [x1, y1]]), matrix).T
     return float(xs.min()), float(ys.min()), float(xs.max()), float(ys.max())
+
+
+def moved_points(points: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+    """Points [N, 2] that went through `matrix` (pixels)."""
+    moved = points @ matrix[:, :2].T + matrix[:, 2]
+    return moved[:, :2] / moved[:, 2:]
 
 
 def _inset(shape: tuple[int, ...], rng: random.Random) -> np.ndarray:
