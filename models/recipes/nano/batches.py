@@ -18,6 +18,7 @@ from ocria.models.recipes.pages.sampler import Sample, make_samples, open_studio
 from ocria.models.recipes.pages.studio import Studio
 
 from .model import CHUNK, text_room
+from .tell import token_patches
 from .vocabulary import EOS, FIRST_MARKUP, PAD, ROTATIONS
 
 Shape = tuple[int, int]
@@ -58,14 +59,36 @@ MAX_POSITIONS = 64_000
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """pixels [B, height, width] uint8; ids [B, T] int64, eos-ended, padded with 0."""
+    """pixels [B, height, width] uint8; ids [B, T] int64, eos-ended, padded with 0.
+
+    Where places of text are known: `patches` [B, T] int16, the picture's row in which each token
+    begins or -1, and `unsure` [B, R] bool, rows of which not all is known.
+    """
 
     family: str
     pixels: Tensor
     ids: Tensor
+    patches: Tensor | None = None
+    unsure: Tensor | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors that are there, by name."""
+        found = {name: getattr(self, name) for name in ("pixels", "ids", "patches", "unsure")}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
 
     def pin_memory(self) -> Batch:
-        return Batch(family=self.family, pixels=self.pixels.pin_memory(), ids=self.ids.pin_memory())
+        pinned = {name: tensor.pin_memory() for name, tensor in self.tensors().items()}
+        return Batch(family=self.family, **pinned)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Page:
+    """pixels [height, width]; ids and the patches in which they begin [T]; unsure [R]."""
+
+    pixels: np.ndarray
+    ids: list[int]
+    patches: np.ndarray
+    unsure: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +154,7 @@ class Batches(IterableDataset[Batch]):
             first = False
             pool = self._pool(studio, tokenizer, rng, family, shape, size * count)
             # Short texts with short ones: less padding.
-            pool.sort(key=lambda item: len(item[1]))
+            pool.sort(key=lambda page: len(page.ids))
             for start in range(0, len(pool), size):
                 yield _batch(pool[start : start + size], family, shape)
 
@@ -149,19 +172,36 @@ class Batches(IterableDataset[Batch]):
         family: str,
         shape: Shape,
         count: int,
-    ) -> list[tuple[np.ndarray, list[int]]]:
+    ) -> list[_Page]:
         """Exactly `count` pages of one shape with their token ids."""
-        pool: list[tuple[np.ndarray, list[int]]] = []
+        pool: list[_Page] = []
         while len(pool) < count:
             for sample in draw_samples(studio, rng, family, shape):
-                ids = tokenizer.encode(sample.markup, add_special_tokens=False).ids
-                if family == "turned":
-                    # A page without text has no first token to ask for.
-                    if ids:
-                        pool.append((sample.pixels, opening(ids)))
-                elif len(ids) < MAX_TOKENS[family]:
-                    pool.append((sample.pixels, [*ids, EOS]))
+                page = _page(sample, tokenizer, family)
+                if page:
+                    pool.append(page)
         return pool[:count]
+
+
+def _page(sample: Sample, tokenizer: Tokenizer, family: str) -> _Page | None:
+    """A sample in tokens; None where it is too long, or turned and without text."""
+    encoding = tokenizer.encode(sample.markup, add_special_tokens=False)
+    ids = encoding.ids
+    if family == "turned":
+        # A page without text has no first token to ask for. What stands on the others is not told.
+        if not ids:
+            return None
+        ids, unsure = opening(ids), np.ones_like(sample.unsure)
+        return _Page(
+            pixels=sample.pixels, ids=ids, unsure=unsure, patches=np.full(len(ids), -1, np.int16)
+        )
+    if len(ids) >= MAX_TOKENS[family]:
+        return None
+    patches = token_patches(encoding.offsets, sample.markup, sample.places)
+    return _Page(
+        pixels=sample.pixels, ids=[*ids, EOS], unsure=sample.unsure,
+        patches=np.append(patches, np.int16(-1)),
+    )  # fmt: skip
 
 
 def draw_samples(studio: Studio, rng: random.Random, family: str, shape: Shape) -> list[Sample]:
@@ -203,13 +243,19 @@ def opening(ids: list[int]) -> list[int]:
     return [ids[0], EOS] if ids[0] in TURNS else ids[:1]
 
 
-def _batch(items: list[tuple[np.ndarray, list[int]]], family: str, shape: Shape) -> Batch:
+def _batch(pages: list[_Page], family: str, shape: Shape) -> Batch:
     rows, columns = shape[0] // 32, shape[1] // 32
     # The model reads ids[:, :-1], so the sequence is one shorter than the truth.
-    longest = max(len(ids) for _, ids in items) - 1
+    longest = max(len(page.ids) for page in pages) - 1
     room = text_room(rows, columns, max(longest, CHUNK)) + 1
-    ids = np.full((len(items), room), PAD, np.int64)
-    for row, (_, tokens) in zip(ids, items, strict=True):
-        row[: len(tokens)] = tokens
-    pixels = np.stack([image for image, _ in items])
-    return Batch(family=family, pixels=torch.from_numpy(pixels), ids=torch.from_numpy(ids))
+    ids = np.full((len(pages), room), PAD, np.int64)
+    patches = np.full((len(pages), room), -1, np.int16)
+    for i, page in enumerate(pages):
+        ids[i, : len(page.ids)], patches[i, : len(page.ids)] = page.ids, page.patches
+    return Batch(
+        family=family,
+        pixels=torch.from_numpy(np.stack([page.pixels for page in pages])),
+        ids=torch.from_numpy(ids),
+        patches=torch.from_numpy(patches),
+        unsure=torch.from_numpy(np.stack([page.unsure for page in pages])),
+    )

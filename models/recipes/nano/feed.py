@@ -111,10 +111,10 @@ def _work(stream: Stream, number: int, pipe: Connection) -> None:
     # One core a worker: typst would start a thread for each core of the machine.
     os.environ["RAYON_NUM_THREADS"] = "1"
     for batch in stream(number):
-        parts = (batch.family, batch.pixels.numpy(), batch.ids.numpy())
-        pipe.send_bytes(pickle.dumps(parts, protocol=5))
+        parts = {name: tensor.numpy() for name, tensor in batch.tensors().items()}
+        pipe.send_bytes(pickle.dumps((batch.family, parts), protocol=5))
 
 
 def _unpacked(message: bytes) -> Batch:
-    family, pixels, ids = pickle.loads(message)
-    return Batch(family=family, pixels=torch.from_numpy(pixels), ids=torch.from_numpy(ids))
+    family, parts = pickle.loads(message)
+    return Batch(family=family, **{name: torch.from_numpy(part) for name, part in parts.items()})

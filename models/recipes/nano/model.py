@@ -6,6 +6,7 @@ H heads, D width. Where a name differs from the layout, export.py says how (grey
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -340,12 +341,19 @@ class Reader(nn.Module):
 
     def decode(self, image: Tensor, grid: tuple[int, int], ids: Tensor) -> Tensor:
         """As `forward`, from image tokens [B, rows * columns, D] of a `grid` (rows, columns)."""
+        last = image
+        for x in self.states(image, grid, ids):
+            last = x
+        return self.norm(last[:, 1 + grid[0] * grid[1] :])
+
+    def states(self, image: Tensor, grid: tuple[int, int], ids: Tensor) -> Iterator[Tensor]:
+        """The stream [B, S, D] after each layer; arguments as `decode`."""
         x = self.sequence(image, ids)
         cos, sin = decoder_angles(self.g, *grid, ids.shape[1], x.device)
         cos, sin = cos.to(x.dtype), sin.to(x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin)
-        return self.norm(x[:, 1 + grid[0] * grid[1] :])
+            yield x
 
     def logits(self, hidden: Tensor) -> Tensor:
         return F.linear(hidden, self.embed_tokens.weight.to(hidden.dtype))

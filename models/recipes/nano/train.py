@@ -14,13 +14,15 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
 
 from .batches import Batch, Batches, Source
 from .delta import PIECES
@@ -31,14 +33,21 @@ from .model import Reader
 from .noise import disturbed
 from .optimiser import Optimiser, Rates
 from .rounding import Masters
+from .tell import Targets, Teller, draw_targets
 from .vocabulary import IMAGE, LAST_USED, MASK, PAD
 
-_MODEL, _PARENT = "model.", "parent.safetensors"
+_MODEL, _TELLER, _PARENT = "model.", "teller.", "parent.safetensors"
+# Share of the first part over which the picture's rows are asked less and less.
+_TELL_FALL = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One training run. Times in seconds; `spent_s` is what earlier calls of the run took."""
+    """One training run. Times in seconds; `spent_s` is what earlier calls of the run took.
+
+    `tell` weighs what the picture's rows are asked after layer `tell_layer` (tell.py); 0: not at
+    all. A run resumes with the choice it began with.
+    """
 
     base: Path
     out: Path
@@ -57,6 +66,17 @@ class Plan:
     seed: int = 1
     compile: bool = True
     max_steps: int = 10**9
+    tell: float = 0.3
+    tell_layer: int = 5
+
+
+class Figures(NamedTuple):
+    """What a batch gave: loss and share right of the text, and of what the picture's rows tell."""
+
+    loss: float
+    right: float
+    tell: float
+    tell_right: float
 
 
 @dataclass
@@ -94,24 +114,25 @@ class Rank:
 class Log:
     """Running figures, one JSON line every few steps.
 
-    Of each family: mean loss, share of tokens right, pages, batches, seconds a batch.
+    Of each family: mean loss, share of tokens right, pages, batches, seconds a batch; loss and
+    share right of what the picture's rows tell (0 where they were not asked).
     """
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("a", encoding="utf-8") if path else None
-        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 5)
+        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 7)
 
-    def add(self, batch: Batch, loss: float, accuracy: float, seconds: float) -> None:
+    def add(self, batch: Batch, figures: Figures, seconds: float) -> None:
         row = self._sums[batch.family]
-        for i, value in enumerate((1.0, loss, accuracy, float(len(batch.ids)), seconds)):
+        for i, value in enumerate((1.0, float(len(batch.ids)), seconds, *figures)):
             row[i] += value
 
     def write(self, **figures: float) -> None:
         record: dict[str, object] = {key: round(value, 4) for key, value in figures.items()}
-        for family, (count, loss, accuracy, pages, seconds) in sorted(self._sums.items()):
+        for family, (count, pages, seconds, *sums) in sorted(self._sums.items()):
+            loss, right, tell, tell_right = (round(value / count, 4) for value in sums)
             record[family] = [
-                round(loss / count, 4), round(accuracy / count, 4), int(pages), int(count),
-                round(seconds / count, 3),
+                loss, right, int(pages), int(count), round(seconds / count, 3), tell, tell_right,
             ]  # fmt: skip
         self._sums.clear()
         if self._file:
@@ -129,7 +150,11 @@ class Run:
         torch.set_float32_matmul_precision("high")
         tokenizer = Tokenizer.from_file(str(plan.tokenizer))
         self.model: Reader = load_reader(Folder(path=plan.base), tokenizer).to(rank.device)
-        self.optimiser = Optimiser(self.model, Rates(peak=plan.peak))
+        self.teller = Teller(self.model.g.width).to(rank.device) if plan.tell else None
+        trained: nn.Module = self.model
+        if self.teller:
+            trained = nn.ModuleDict({"reader": self.model, "teller": self.teller})
+        self.optimiser = Optimiser(trained, Rates(peak=plan.peak))
         self.masters: Masters | None = None
         self.step = self.skipped = self.dropped = self.pages = 0
         self.spent_s = 0.0
@@ -146,9 +171,10 @@ class Run:
         )
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Mean loss over the batch's text, and the share of tokens told right.
+        """What to minimise, and the batch's figures [4] as in `Figures`.
 
-        The loss is the cross entropy, or the divergence from the parent once weights are rounded.
+        The text's loss is the mean cross entropy, or the divergence from the parent once weights
+        are rounded.
         """
         device = self.rank.device
         pixels = batch.pixels.to(device, non_blocking=True)
@@ -156,39 +182,81 @@ class Run:
         known = ids != PAD
         shown = disturbed(ids[:, :-1])
         truth, grid = ids[known], (pixels.shape[1] // 32, pixels.shape[2] // 32)
+        tell_weight = self.tell_weight()
+        # Before the passes: how many rows are asked is known once the device has drawn them.
+        targets = self._targets(batch, ids, known) if tell_weight else None
         with self._autocast():
             image = self.model.visual((pixels.float() - 127.5) / 127.5)
         if self.masters is None:
-            logits = self._logits(image, grid, shown, known)
+            hidden, rows = self._hidden(image, grid, shown)
+            logits = self._logits(hidden[known])
             loss = token_losses(logits, truth).mean()
         else:
             image = image.detach()
             with self.masters.parent_in_place():
-                parent = self._logits(image, grid, shown, known).detach()
-            logits = self._logits(image, grid, shown, known)
+                parent = self._logits(self._hidden(image, grid, shown)[0][known]).detach()
+            hidden, rows = self._hidden(image, grid, shown)
+            logits = self._logits(hidden[known])
             loss = divergence(logits, parent).mean()
-        return loss, (logits.detach().argmax(-1) == truth).float().mean()
+        figures = [loss.detach(), _share_right(logits, truth)]
+        if targets:
+            tell, right = self._tell(rows, targets)
+            loss = loss + tell_weight * tell
+            figures += tell.detach(), right
+        return loss, F.pad(torch.stack(figures), (0, 4 - len(figures)))
+
+    def tell_weight(self) -> float:
+        """The weight of what the picture's rows tell; falls to zero before the rate does."""
+        if self.teller is None or self.masters is not None:
+            return 0.0
+        left = 1.0 - self.spent_s / self.plan.total_s / self.plan.rounded_from
+        return self.plan.tell * min(1.0, max(0.0, left) / _TELL_FALL)
+
+    def _targets(self, batch: Batch, ids: Tensor, known: Tensor) -> Targets | None:
+        """What the picture's rows are asked, no more than the text is; None where nothing is."""
+        if batch.patches is None or batch.unsure is None:
+            return None
+        patches = batch.patches.to(ids.device, non_blocking=True)
+        unsure = batch.unsure.to(ids.device, non_blocking=True)
+        targets = draw_targets(ids, patches, unsure, known.sum())
+        return targets if targets.count else None
+
+    def _tell(self, rows: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
+        """Mean cross entropy and share right of the targets, from rows [B, R, D]."""
+        assert self.teller is not None
+        with self._autocast():
+            told = self.teller(rows, targets)
+        logits, truth = self._logits(told), torch.cat(targets.tokens)
+        return F.cross_entropy(logits, truth), _share_right(logits, truth)
 
     def _autocast(self) -> torch.autocast:
         # Entered anew for each pass: within one, casts of weights are kept, of swapped ones too.
         return torch.autocast(self.rank.device.type, torch.bfloat16)
 
-    def _logits(self, image: Tensor, grid: tuple[int, int], shown: Tensor, known: Tensor) -> Tensor:
-        """Float32 logits [N, V] of the known places; rows that are never written at -1e4."""
+    def _hidden(self, image: Tensor, grid: tuple[int, int], shown: Tensor) -> tuple[Tensor, Tensor]:
+        """`Reader.decode`'s hidden states, and the picture's rows [B, R, D] as they are tapped."""
+        end = 1 + grid[0] * grid[1]
         with self._autocast():
-            hidden = self.model.decode(image, grid, shown)
-            logits = self.model.logits(hidden[known]).float()
+            for index, x in enumerate(self.model.states(image, grid, shown)):
+                if index == self.plan.tell_layer:
+                    rows = x[:, 1:end]
+            return self.model.norm(x[:, end:]), rows
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        """Float32 logits [N, V] of hidden [N, D]; rows that are never written at -1e4."""
+        with self._autocast():
+            logits = self.model.logits(hidden).float()
         return logits.index_fill(1, self.banned, -1e4)
 
-    def learn(self, batch: Batch) -> tuple[float, float] | None:
-        """Adds a batch's gradient; loss and share told right, or None where memory ran out.
+    def learn(self, batch: Batch) -> Figures | None:
+        """Adds a batch's gradient; its figures, or None where memory ran out.
 
         A rank that ran out gives nothing and goes on to the reduction, where its peers wait.
         """
         try:
-            loss, right = self.loss(batch)
+            loss, figures = self.loss(batch)
             loss.backward()
-            return loss.item(), right.item()
+            return Figures(*figures.tolist())
         except torch.OutOfMemoryError:
             pass
         # Outside the handler: its traceback holds the graph, and with it the memory.
@@ -239,6 +307,8 @@ class Run:
     def save(self) -> None:
         """Writes the checkpoint; the rename makes it whole or absent."""
         tensors = self.weights() | self.optimiser.state()
+        if self.teller:
+            tensors |= {_TELLER + name: p for name, p in self.teller.state_dict().items()}
         meta = {
             "step": str(self.step), "spent_s": str(self.spent_s), "pages": str(self.pages),
             "rounded": str(int(self.masters is not None)),
@@ -260,6 +330,8 @@ class Run:
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(tensors[_MODEL + name])
+            for name, parameter in self.teller.named_parameters() if self.teller else ():
+                parameter.copy_(tensors[_TELLER + name])
         self.optimiser.load({k: v for k, v in tensors.items() if not k.startswith(_MODEL)})
         with safe_open(path, "pt") as file:
             meta = file.metadata()
@@ -270,6 +342,10 @@ class Run:
             parent = {name.removeprefix(_MODEL): tensor for name, tensor in stored.items()}
             self.masters = Masters(self.model, parent)
             self.masters.round()
+
+
+def _share_right(logits: Tensor, truth: Tensor) -> Tensor:
+    return (logits.detach().argmax(-1) == truth).float().mean()
 
 
 def train(plan: Plan) -> None:
@@ -301,7 +377,7 @@ def train(plan: Plan) -> None:
         progress.fill_(done)
         norm = run.update(done)
         if figures:
-            log.add(batch, *figures, learnt_s)
+            log.add(batch, figures, learnt_s)
         # One clock for all ranks, or they would disagree on when to round and when to stop.
         clock.fill_(time.perf_counter() - begun)
         if rank.count > 1:
