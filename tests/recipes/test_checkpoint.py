@@ -110,6 +110,10 @@ def test_each_weight_has_the_format_it_should(source: Path, tmp_path: Path) -> N
 
 
 def test_fused_projections_share_their_global_scale(source: Path, tmp_path: Path) -> None:
+    unlike = tensors()
+    for name in ("0.mlp.gate_proj", "0.linear_attn.in_proj_z", "1.self_attn.k_proj"):
+        unlike[f"{LAYER}{name}.weight"] *= 8
+    save_file(unlike, source / SINGLE_FILE)
     reader = CheckpointReader(run(source, tmp_path / "a"))
 
     def scale(name: str) -> float:

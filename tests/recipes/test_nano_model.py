@@ -9,6 +9,8 @@ from ocria.models.recipes.nano.generate import greedy
 from ocria.models.recipes.nano.layout import from_layout, to_layout
 from ocria.models.recipes.nano.model import Geometry, Reader, text_room
 from ocria.models.recipes.nano.rounding import Masters, round_fp8_rows, round_in_place, round_nvfp4
+from ocria.quantization import nvfp4
+from ocria.quantization.scale_search import roomy_global_scale, search_block_scales
 
 SMALL = Geometry(rows=6720, width=64, layers=3, inner=64, heads=2, kv_heads=1, head_width=64,
                  linear_heads=2, linear_width=32, vision_width=64, vision_depth=1, vision_heads=1,
@@ -90,11 +92,31 @@ def test_layout_names_go_there_and_back():
 
 def test_nvfp4_keeps_blocks_on_their_grid():
     weight = torch.randn(8, 64, generator=torch.Generator().manual_seed(2))
-    once = round_nvfp4(weight)
+    ((once,),) = round_nvfp4([[weight]])
     assert (once - weight).norm() / weight.norm() < 0.15
     for block in once.view(-1, 16):
         assert len(block.abs().unique()) <= 8
     assert not torch.equal(once, weight)
+
+
+def test_training_sees_the_values_that_ship():
+    generator = torch.Generator().manual_seed(4)
+    first, second, alone = (torch.randn(8, 64, generator=generator) for _ in range(3))
+    groups = [[first, 3 * second], [alone]]
+    for group, seen in zip(groups, round_nvfp4(groups), strict=True):
+        shared = roomy_global_scale(*group)
+        for weight, rounded in zip(group, seen, strict=True):
+            shipped = nvfp4.quantize_with(weight, search_block_scales(weight, shared), shared)
+            torch.testing.assert_close(rounded, nvfp4.dequantize(shipped, torch.float32))
+            plain = nvfp4.dequantize(nvfp4.quantize(weight), torch.float32)
+            assert (rounded - weight).square().sum() < 0.95 * (plain - weight).square().sum()
+
+
+def test_rounded_weights_stay_as_they_are():
+    weight = torch.randn(64, 64, generator=torch.Generator().manual_seed(5))
+    ((once,),) = round_nvfp4([[weight]])
+    ((twice,),) = round_nvfp4([[once]])
+    torch.testing.assert_close(twice, once)
 
 
 def test_fp8_rows_are_close_and_idempotent():

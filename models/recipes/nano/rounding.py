@@ -7,32 +7,36 @@ straight-through estimator without a change to the model's graph.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 
-_CODES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-_FP4_MAX, _FP8_MAX = 6.0, 448.0
-BLOCK = 16
+from ocria.quantization import nvfp4
+from ocria.quantization.scale_search import roomy_global_scale, search_block_scales
+
+_FP8_MAX = 448.0
 
 
-def round_nvfp4(weight: Tensor, largest_weight: Tensor | None = None) -> Tensor:
-    """W4A16: e2m1 codes, blocks of 16 along the input axis, e4m3 block scales, one fp32 scale.
+def round_nvfp4(groups: Sequence[Sequence[Tensor]]) -> list[list[Tensor]]:
+    """W4A16: e2m1 codes, blocks of 16 along the input axis, e4m3 block scales, one global scale.
 
-    `largest_weight` sets that scale where products are fused at run time and share it.
+    Block scales are those that leave the least squared error, as `checkpoint.make` chooses them.
+
+    Args:
+        groups: matrices [N, K]; those of a group are fused at run time and share the global scale.
     """
-    shaped = weight.float().unflatten(-1, (-1, BLOCK))
-    peak = shaped.abs().amax() if largest_weight is None else largest_weight
-    overall = (peak / (_FP4_MAX * _FP8_MAX)).clamp(min=1e-12)
-    largest = shaped.abs().amax(-1, keepdim=True)
-    scale = _to_fp8(largest / _FP4_MAX / overall) * overall
-    safe = torch.where(scale > 0, scale, torch.ones_like(scale))
-    codes = shaped.new_tensor(_CODES)
-    midpoints = (codes[1:] + codes[:-1]) / 2
-    magnitude = codes[torch.bucketize((shaped / safe).abs(), midpoints)]
-    return (magnitude * shaped.sign() * scale).flatten(-2)
+    # All blocks together: a few launches, however many matrices there are.
+    weights = [weight.float() for group in groups for weight in group]
+    sizes = [weight.numel() // nvfp4.BLOCK for weight in weights]
+    blocks_NG = torch.cat([weight.reshape(-1, nvfp4.BLOCK) for weight in weights])
+    shared = [roomy_global_scale(*group) for group in groups for _ in group]
+    shared_N1 = torch.cat([s.expand(size, 1) for s, size in zip(shared, sizes, strict=True)])
+    step_N1 = search_block_scales(blocks_NG, shared_N1).float() / shared_N1
+    rounded = (nvfp4.round_scaled(blocks_NG / step_N1) * step_N1).split(sizes)
+    shaped = iter(r.view(w.shape) for r, w in zip(rounded, weights, strict=True))
+    return [[next(shaped) for _ in group] for group in groups]
 
 
 def round_fp8_rows(weight: Tensor) -> Tensor:
@@ -83,11 +87,10 @@ def round_in_place(model: nn.Module) -> None:
     live = rounded_parameters(model)
     rows = live["embed_tokens.weight"]
     rows.copy_(round_fp8_rows(rows))
-    for names in _fused_names(live):
-        group = [live[name] for name in names]
-        largest = torch.stack([parameter.abs().amax() for parameter in group]).amax()
-        for parameter in group:
-            parameter.copy_(round_nvfp4(parameter, largest))
+    groups = [[live[name] for name in names] for names in _fused_names(live)]
+    for group, rounded in zip(groups, round_nvfp4(groups), strict=True):
+        for parameter, new in zip(group, rounded, strict=True):
+            parameter.copy_(new)
 
 
 class Masters:
