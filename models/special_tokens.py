@@ -89,6 +89,8 @@ def _stop_ids(folder: Path, config: Qwen35Config, tokenizer: Tokenizer) -> froze
     known = tokenizer.known_ids()
     named = _read(folder / "tokenizer_config.json").get("eos_token")
     text = named.get("content") if isinstance(named, dict) else named
+    if text is not None and not isinstance(text, str):
+        raise WeightsError(f"tokenizer_config.json: `eos_token` must be text, not {text!r}")
     own = tokenizer.id_of(text) if text else None
     first = frozenset(() if own is None else (own,))
     generation = id_tuple(_read(folder / "generation_config.json").get("eos_token_id"))

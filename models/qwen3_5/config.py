@@ -157,7 +157,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def id_tuple(value: object) -> tuple[int, ...]:
-    """Token ids of a config value that may be one id, a list, or absent.
+    """Token ids of an `eos_token_id` that may be one id, a list, or absent.
 
     Raises:
         WeightsError: it is something else.
@@ -166,7 +166,7 @@ def id_tuple(value: object) -> tuple[int, ...]:
         return ()
     ids = tuple(value) if isinstance(value, list) else (value,)
     if not all(isinstance(i, int) and not isinstance(i, bool) for i in ids):
-        raise WeightsError(f"not a token id, or a list of such: {value!r}")
+        raise WeightsError(f"`eos_token_id` must be a token id or a list of such, not {value!r}")
     return ids
 
 

@@ -167,6 +167,12 @@ def test_no_stop_token_is_refused(folder: Path) -> None:
         load(folder)
 
 
+def test_a_stop_token_that_is_no_text_is_refused(folder: Path) -> None:
+    (folder / "tokenizer_config.json").write_text('{"eos_token": {"content": 3}}')
+    with pytest.raises(WeightsError, match="`eos_token` must be text"):
+        load(folder)
+
+
 def test_another_image_token_than_the_tokenizer_s_is_refused(folder: Path) -> None:
     write_json(folder / "config.json", {**CONFIG, "image_token_id": 100})
     with pytest.raises(WeightsError, match="disagree on the image token"):
