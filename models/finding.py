@@ -39,18 +39,15 @@ def find_checkpoint(name: str | Path, *, may_fetch: bool = True) -> Path:
             the names, or the files that were looked for.
     """
     folder = Path(name)
-    if _is_file(folder):
-        raise WeightsError(
-            f"model `{name}` is a file, not a checkpoint folder",
-            hint=f"a folder holds {', '.join(names[0] for names in NEEDED)} and *.safetensors",
-        )
+    exists = _exists(folder)
     shipped = SHIPPED / folder.name if len(folder.parts) == 1 else folder
     for candidate in (shipped, folder):
         if (candidate / "config.json").is_file():
             return candidate
-    if folder.is_dir():
+    if exists:
+        found = "no config.json" if folder.is_dir() else "it is a file"
         raise WeightsError(
-            f"model `{name}` is not a checkpoint folder (no config.json)",
+            f"model `{name}` is not a checkpoint folder ({found})",
             hint=f"a folder holds {', '.join(names[0] for names in NEEDED)} and *.safetensors",
         )
     preset = preset_named(str(name))
@@ -62,12 +59,12 @@ def find_checkpoint(name: str | Path, *, may_fetch: bool = True) -> Path:
     raise WeightsError(f"model `{name}` is unknown", hint=f"a folder, or one of: {names}")
 
 
-def _is_file(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
-        return path.is_file()
+        return path.exists()
     except OSError as error:
         # Too long to be a name on this machine, or on the hub.
-        raise WeightsError(f"model `{str(path)[:80]}...` is unknown: {error.strerror}") from error
+        raise WeightsError(f"`{str(path)[:80]}...` is unknown: {error.strerror}") from error
 
 
 def list_checkpoints() -> tuple[CheckpointRow, ...]:
@@ -102,5 +99,5 @@ def named_drafter(name: str | None) -> Path | None:
     """
     if name is None:
         return None
-    hub_id = None if Path(name).exists() else parse_hub_id(name)
+    hub_id = None if _exists(Path(name)) else parse_hub_id(name)
     return Path(name) if hub_id is None else fetch(hub_id, DRAFTER_FILES)

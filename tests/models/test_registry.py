@@ -260,6 +260,8 @@ def test_unknown_models_are_told_the_names(tmp_path: Path) -> None:
         finding.find_checkpoint("/some/where")
     with pytest.raises(WeightsError, match="is unknown"):
         finding.find_checkpoint("x" * 300)
+    with pytest.raises(WeightsError, match="is unknown"):
+        finding.named_drafter("x" * 300)
 
 
 def test_a_file_s_name_asks_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +269,7 @@ def test_a_file_s_name_asks_no_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "some" / "file.bin").write_bytes(b"weights")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(finding, "fetch", lambda *_, **__: pytest.fail("asked the hub"))
-    with pytest.raises(WeightsError, match="is a file"):
+    with pytest.raises(WeightsError, match="it is a file"):
         finding.find_checkpoint("some/file.bin")
 
 
