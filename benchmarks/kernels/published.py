@@ -12,7 +12,7 @@ import torch
 from launches import Mixers, Product, fill, products
 from references import check_mixers, relative_error, write_every_state
 from stream import say_shares, shown
-from subject import Figures, Subject, text_of
+from subject import Figures, Subject, run_parts, text_of
 from torch import Tensor
 
 from ocria.bench.shapes import Noise, made_up_pages, shape_config
@@ -35,6 +35,7 @@ from ocria.weights import assign
 
 ROWS = 16
 _STEPS = 40
+_LEAST_S = 8.0
 _OFFSETS = (("in one block", 0), ("over two blocks", FOLD_BLOCK - 8))
 
 
@@ -44,7 +45,7 @@ def check(subject: Subject, figures: Figures) -> None:
     started = time.perf_counter()
     mixed, plain = published(subject, mixed=True), published(subject, mixed=False)
     figures.say("models made in", f"{time.perf_counter() - started:.1f} s")
-    parts: tuple[Callable[[], None], ...] = (
+    parts = (
         lambda: check_mixers(_shell(subject, mixed), figures),
         lambda: _delta(subject, mixed, figures),
         lambda: _passes(subject, mixed, plain, figures),
@@ -52,14 +53,7 @@ def check(subject: Subject, figures: Figures) -> None:
         lambda: _steps(subject, mixed, plain, figures, None),
         lambda: _steps(subject, mixed, plain, figures, drafter(subject, mixed)),
     )
-    for part in parts:
-        if subject.left_s < 8:
-            figures.say("part", "not run: time is up")
-            continue
-        try:
-            part()
-        except Exception as error:
-            figures.say("part failed", f"{type(error).__name__}: {error}"[:300])
+    run_parts(subject, figures, ((_LEAST_S, part) for part in parts))
 
 
 def published(subject: Subject, *, mixed: bool, num_layers: int | None = None) -> Qwen35:

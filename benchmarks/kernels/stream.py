@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import torch
 from documents import decode, decode_together, engine_of, parted, requests, speed_of
 from real import MAX_TOKENS
-from subject import Figures, Subject
+from subject import Figures, Subject, run_parts
 
 from ocria.bench.bench_model import BenchModel
 from ocria.bench.equality import judge
@@ -46,21 +46,13 @@ def check(subject: Subject, figures: Figures) -> None:
     pages = stream_pages(subject)
     maker = dflash_maker(subject.model)
     figures.say("pages", ", ".join(page.name for page in pages))
-    parts: tuple[tuple[float, Callable[[], None]], ...] = (
+    parts = (
         (40, lambda: _ladder(subject, figures, pages, maker)),
         (8, lambda: _host(subject, figures, pages[0], maker)),
         (5, lambda: _shares(subject, figures, pages)),
         (25, lambda: _transformers(subject, figures, pages[:_THEIR_PAGES], maker)),
     )
-    for needed_s, part in parts:
-        if subject.device.type == "cuda" and subject.left_s < needed_s:
-            figures.say("part", "not run: time is up")
-            continue
-        try:
-            part()
-        except Exception as error:
-            figures.say("part failed", f"{type(error).__name__}: {error}"[:300])
-        subject.target.tap_layers = ()
+    run_parts(subject, figures, parts)
 
 
 def shown(values: Sequence[float], digits: int = 0) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -182,6 +182,23 @@ class Subject:
         """Normal numbers in the activations' dtype."""
         noise = torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
         return noise.to(self.device, self.target.dtype)
+
+
+def run_parts(
+    subject: Subject, figures: Figures, parts: Iterable[tuple[float, Callable[[], None]]]
+) -> None:
+    """Parts of a section, each with the seconds that it needs of a GPU: one that fails or has no
+    time left says so, the others go on.
+    """
+    for needed_s, part in parts:
+        if subject.device.type == "cuda" and subject.left_s < needed_s:
+            figures.say("part", "not run: time is up")
+            continue
+        try:
+            part()
+        except Exception as error:
+            figures.say("part failed", f"{type(error).__name__}: {error}"[:300])
+        subject.target.tap_layers = ()
 
 
 def text_of(num_tokens: int, seed: int) -> list[int]:
