@@ -195,7 +195,7 @@ def _placed(
             for part in parts:
                 shown = _part_on_page(block, number, part, done)
                 placed.append(_with_letters(shown, part, text))
-                lines += part.lines if block.verified else []
+                lines += part.lines if block.verified and block.type != "figure" else []
         except ValueError:
             told = False
     _check_legible(placed, lines, manuscript.sheet)

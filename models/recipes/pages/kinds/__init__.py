@@ -11,6 +11,7 @@ from . import (
     annexes,
     books,
     business,
+    charts,
     crops,
     dense,
     empty,
@@ -54,6 +55,7 @@ KINDS: dict[str, Generator] = {
     "line": crops.line,
     "formula": crops.formula,
     "empty": empty.empty,
+    "chart": charts.chart,
     "statute": dense.statute,
     "contents": dense.contents,
     "gazette": dense.gazette,
@@ -86,16 +88,16 @@ KINDS: dict[str, Generator] = {
     "statistics_table": statistics.statistics_image,
 }
 # Kinds whose pages may not tell which way is up.
-UNTURNED = ("empty", "foreign", "strings", "formula", "line")
+UNTURNED = ("empty", "chart", "foreign", "strings", "formula", "line")
 # How often each kind is drawn for each family of page shapes.
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
         "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 11, "report": 10, "letter": 4,
-        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 3,
-        "magazine": 4, "strings": 4, "empty": 2, "table": 3, "statistics": 12,
-        "journal": 10, "boxes": 8, "printed": 14, "annex": 8,
+        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 5,
+        "magazine": 6, "strings": 4, "empty": 2, "table": 3, "statistics": 12,
+        "journal": 12, "boxes": 7, "printed": 14, "annex": 3, "chart": 1,
         "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
-        "repeats": 3, "foreign": 2, "receipt": 2, "roll": 7,
+        "repeats": 3, "foreign": 2, "receipt": 3, "roll": 3,
     },
     "dense": {
         "small_article": 10, "small_contract": 7, "small_statute": 11, "small_paper": 15,
@@ -106,13 +108,13 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "landscape": {
         "slide": 22, "report": 18, "article": 18, "table": 10, "newspaper": 4, "empty": 3,
         "spending": 4, "magazine": 3, "statistics": 10,
-        "ledger": 13, "register": 9, "blank_form": 4, "annex": 3, "manual": 3,
+        "ledger": 13, "register": 9, "blank_form": 4, "annex": 1, "manual": 3, "chart": 2,
     },
-    "tall": {"roll": 48, "receipt": 16, "region": 14, "article": 12, "strings": 5, "manual": 5},
+    "tall": {"roll": 32, "receipt": 24, "region": 14, "article": 12, "strings": 5, "manual": 5},
     "crop": {
         "science_table": 36, "statistics_table": 14, "table": 8,
         "region": 22, "formula": 16, "strings": 9, "code": 4,
-        "slide": 3, "empty": 3, "line": 3,
+        "slide": 3, "empty": 3, "line": 3, "chart": 5,
     },
     "strip": {"line": 52, "formula": 30, "strings": 18},
 }  # fmt: skip

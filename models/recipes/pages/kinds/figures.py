@@ -1,4 +1,7 @@
-"""Figures without text: photographs' grain, charts without labels, line drawings; and captions."""
+"""Figures: photographs' grain, charts without labels, line drawings; and captions.
+
+Those with words in them are in `charts`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,11 @@ import random
 from ocria.models.recipes.pages.blocks import Block, Run
 from ocria.models.recipes.pages.studio import Look, Studio
 from ocria.models.recipes.pages.typeset import Manuscript, Style, grey
+
+from .charts import chart_source
+
+# Share of a running text's figures that have words in them.
+_WORDED = 0.6
 
 
 def figure_source(rng: random.Random, width: str, height_pt: float) -> str:
@@ -65,7 +73,13 @@ def photograph(rng: random.Random, height_pt: float) -> str:
 
 def figure_block(studio: Studio, rng: random.Random, manuscript: Manuscript, look: Look) -> None:
     """A figure with, mostly, a caption below it."""
-    source = figure_source(rng, f"{rng.randint(50, 100)}%", rng.uniform(50, 170))
+    if rng.random() < _WORDED:
+        sheet = manuscript.sheet
+        column_pt = (sheet.width_pt - sum(sheet.margins_pt[1::2])) / sheet.columns - 12
+        width_pt = max(60.0, column_pt * rng.uniform(0.6, 0.97))
+        source = chart_source(studio, rng, look, width_pt, width_pt * rng.uniform(0.35, 0.85))
+    else:
+        source = figure_source(rng, f"{rng.randint(50, 100)}%", rng.uniform(50, 170))
     style = Style(align="center", before_pt=6, after_pt=6)
     manuscript.add(Block(type="figure", runs=(Run(ink=source, truth=""),)), style)
     if rng.random() < 0.8:
