@@ -23,8 +23,7 @@ from subject import Figures, Subject, text_of
 from ocria.bench.measured_target import MeasuredTarget
 from ocria.engine.graphs import Captured, GraphRunner
 from ocria.engine.state import StatePool
-from ocria.kernels.small_gemm import TilingTable
-from ocria.kernels.small_gemm.tilings import SPLIT_SUMS
+from ocria.kernels.small_gemm import BY_RULE, TilingTable
 from ocria.models.base import Window
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.fused import FusedDecoder
@@ -33,7 +32,7 @@ from ocria.models.qwen3_5.names import FLOAT32_NAMES
 from ocria.models.registry import open_checkpoint
 from ocria.weights import assign
 
-CANDIDATES: dict[str, TilingTable] = {"split sums": SPLIT_SUMS}
+CANDIDATES: dict[str, TilingTable] = {"by rule": BY_RULE}
 _STATES, _REPLAYS, _PASS_ROWS, _MANY_ROWS = 6, 40, (1, 16), 300
 _ERROR = 5e-3
 _PASS, _PREFILL = 0.97, 1.05

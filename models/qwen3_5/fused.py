@@ -19,7 +19,6 @@ from ocria.kernels.gated_norm import gated_norm
 from ocria.kernels.head import BestTokens, best_tokens
 from ocria.kernels.sequence_table import Place, SequenceTable, SlotMemory, sequence_table
 from ocria.kernels.small_gemm import (
-    BY_RULE,
     Norm,
     PackedWeight,
     TilingTable,
@@ -28,6 +27,7 @@ from ocria.kernels.small_gemm import (
     small_gemm,
     two_products,
 )
+from ocria.kernels.small_gemm.tilings import MEASURED
 from ocria.models.base import KEY_BLOCK, Fold, SequenceState
 from ocria.models.layers.rope import axis_of_frequency, mrope_frequencies, rotary_angles
 from ocria.models.layers.span import Pass
@@ -84,7 +84,7 @@ class FusedDecoder:
         plain: Plain,
         head: str,
         device: torch.device,
-        tilings: TilingTable = BY_RULE,
+        tilings: TilingTable = MEASURED,
     ) -> None:
         self.config = config
         self._layers = [

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ocria.kernels.small_gemm import BY_RULE, TilingTable
+from ocria.kernels.small_gemm import TilingTable
+from ocria.kernels.small_gemm.tilings import MEASURED
 from ocria.models.base import (
     PREFILL_CHUNK,
     WINDOW,
@@ -216,7 +217,7 @@ def keeps_rows_apart(target: Target) -> bool:
 
 
 def fused_decoder(
-    model: Qwen35, stored: Callable[[str], Stored] | None, tilings: TilingTable = BY_RULE
+    model: Qwen35, stored: Callable[[str], Stored] | None, tilings: TilingTable = MEASURED
 ) -> FusedDecoder:
     """The model's decoder by fused kernels, from stored weights or else its own; before `prepare`
     joins products."""

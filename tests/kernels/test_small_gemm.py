@@ -15,7 +15,7 @@ from ocria.kernels.small_gemm import (
     reference,
 )
 from ocria.kernels.small_gemm.layout import Format, choose_tiling, unpack
-from ocria.kernels.small_gemm.tilings import SPLIT_SUMS
+from ocria.kernels.small_gemm.tilings import MEASURED
 from ocria.quantization import fp8, nvfp4
 
 triton_impl = pytest.importorskip("ocria.kernels.small_gemm.triton_impl")
@@ -180,12 +180,12 @@ def test_a_table_of_tilings_goes_before_the_rule() -> None:
     shape = (2560, 512, "nvfp4")
     pair = [stored("nvfp4", 1280, 512, seed=seed)[0] for seed in range(2)]
     assert pack(pair, paired=True).tiling == choose_tiling(*shape)
-    assert pack(pair, paired=True, tilings=SPLIT_SUMS).tiling == SPLIT_SUMS[shape]
+    assert pack(pair, paired=True, tilings=MEASURED).tiling == MEASURED[shape]
     other = stored("nvfp4", 48, 512)[0]
-    assert pack([other], tilings=SPLIT_SUMS).tiling == choose_tiling(48, 512, "nvfp4")
+    assert pack([other], tilings=MEASURED).tiling == choose_tiling(48, 512, "nvfp4")
 
 
-@pytest.mark.parametrize(("shape", "tiling"), SPLIT_SUMS.items(), ids=str)
+@pytest.mark.parametrize(("shape", "tiling"), MEASURED.items(), ids=str)
 def test_a_named_table_gives_each_part_steps(
     shape: tuple[int, int, Format], tiling: Tiling
 ) -> None:
@@ -195,7 +195,7 @@ def test_a_named_table_gives_each_part_steps(
     assert tiling.num_warps * 32 <= tiling.block_k
 
 
-@pytest.mark.parametrize("tilings", [BY_RULE, SPLIT_SUMS], ids=["by rule", "split sums"])
+@pytest.mark.parametrize("tilings", [BY_RULE, MEASURED], ids=["by rule", "measured"])
 def test_products_in_front_of_a_delta_layer_are_joined(tilings: TilingTable) -> None:
     first = pack([stored("nvfp4", 2048, 512)[0]], tilings=tilings)
     second = pack([stored("bf16", 8, 512, seed=1)[0]], tilings=tilings)
