@@ -58,7 +58,7 @@ row, 32.1 for 4, 36.0 for 8, 39.5 for 12, 40.5 for 16, 15.0 for a call of DFlash
 1. In float32 it was flatter: there, too, a single row pays for its tile. MTP is counted, not
 measured: four times one layer of 32 and the head, which is a seventh of a 4B decoder."""
 
-_LAUNCHES_US = 528.0
+_LAUNCHES_US = 365.0
 _PAGE_US = 20.0
 _ROW_US = 2.4
 _MEASURED_LAYERS = 9
@@ -70,9 +70,10 @@ def cuda_costs(*, num_pages: int, num_layers: int) -> DraftCosts:
 
     Measured on one H200, 2026-11-30, the shipped model (9 layers) at 1,500 positions, captured
     passes from host to host: 513 us for 1 row, 522 for 4, 551 for 16 over two blocks, 590 for a row
-    each of 8 pages, 895 for 16 each. A plain step of one page takes 548 with its host work, of
-    eight some 690: 528 and 20 a page, and 2.4 us a row more. Decoders of other depths are counted:
-    time goes with their layers.
+    each of 8 pages, 895 for 16 each. A plain step of one page took 548 with its host work, of
+    eight some 690: 528 and 20 a page, and 2.4 us a row more. Since then joined and split products
+    take 163 us less a pass (449 to 286 alone, 2026-12-01): counted, steps were not timed again.
+    Decoders of other depths are counted: time goes with their layers.
 
     A step with `text-layer` took 58 us more than its rows explain, with `ngram` 24; `auto` adds
     some 30 to them. Beside 8 and 32 pages both took 85 to 90 together. A DFlash call takes 211 us

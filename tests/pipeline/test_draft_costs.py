@@ -18,7 +18,7 @@ def test_every_source_may_pay_on_a_cpu() -> None:
 
 @pytest.mark.parametrize(
     ("num_pages", "expected"),
-    [(1, {"ngram", "text-layer", "dflash"}), (8, {"ngram", "text-layer"}), (32, {"text-layer"})],
+    [(1, {"ngram", "text-layer", "dflash"}), (8, {"text-layer"}), (32, {"text-layer"})],
 )
 def test_pages_share_a_pass_and_no_call(num_pages: int, expected: set[str]) -> None:
     assert sources(draft_costs(CUDA, num_pages=num_pages)) == expected
