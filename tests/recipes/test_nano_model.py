@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from ocria.models.recipes.nano import average
 from ocria.models.recipes.nano.delta import chunked_delta_rule, unit_lower_inverse
 from ocria.models.recipes.nano.generate import greedy
 from ocria.models.recipes.nano.layout import from_layout, to_layout
@@ -153,3 +154,24 @@ def test_text_room_fills_whole_chunks(rows, columns, tokens):
     room = text_room(rows, columns, tokens)
     assert room >= tokens
     assert (2 + rows * columns + room) % 64 == 0
+
+
+def test_the_average_of_two_readers_is_taken_by_name(tmp_path, monkeypatch):
+    readers = {}
+    for seed, name in enumerate(("one", "two")):
+        torch.manual_seed(seed)
+        readers[tmp_path / name] = Reader(SMALL)
+    monkeypatch.setattr(average, "load_reader", lambda folder: readers[folder.path])
+    one, two = (dict(reader.named_parameters()) for reader in readers.values())
+    found = average.averaged(*readers, share=0.25)
+    assert found.keys() == one.keys()
+    for name, tensor in found.items():
+        torch.testing.assert_close(tensor, one[name] * 0.75 + two[name] * 0.25)
+
+
+def test_readers_of_two_shapes_have_no_average(tmp_path, monkeypatch):
+    wide = Geometry(**{**vars(SMALL), "inner": 128})
+    readers = {tmp_path / "one": Reader(SMALL), tmp_path / "two": Reader(wide)}
+    monkeypatch.setattr(average, "load_reader", lambda folder: readers[folder.path])
+    with pytest.raises(ValueError, match="not of one shape"):
+        average.averaged(*readers, share=0.5)

@@ -76,7 +76,8 @@ _DRAFTER = """{heading}
 `drafter/` holds a DFlash {generation} drafter of {millions:.1f} million parameters: {layers} layers
 that read the model's own hidden rows after layers {taps} and propose {num_proposed} tokens in one
 call. The model verifies every one, so that a page has the same bytes with it and without; it is
-not part of the digest. Feed-forward matrices are NVFP4, others FP8, norms and base kernels bf16.
+not part of the digest. Feed-forward matrices and the one that joins taps are NVFP4, others FP8,
+norms and base kernels bf16.
 
 It was trained on what the model writes of rendered pages, made of the same texts and fonts as the
 model's own. Licence: Apache-2.0.

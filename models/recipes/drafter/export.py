@@ -3,7 +3,8 @@
     python -m ocria.models.recipes.drafter.export RUN/checkpoint.safetensors OUT [--format fp8]
 
 In FP8 every matrix has a scale a row, codebooks too, which are stored as modules for that; `mixed`
-has the feed-forward matrices in NVFP4. A folder that was exported can be the source as well.
+has the feed-forward matrices, and the one that joins taps, in NVFP4. A folder that was exported can
+be the source as well.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ocria.quantization.source import QuantizedSource
 from ocria.weights import CheckpointReader
 
 _MODEL = "model."
+_JOINS_TAPS = "fc.weight"
 Format = Literal["bf16", "fp8", "mixed"]
 FORMATS: tuple[Format, ...] = ("bf16", "fp8", "mixed")
 
@@ -87,7 +89,8 @@ def save_drafter(
 
 
 def _packed(name: str, weight_NK: Tensor, kind: Format) -> PackedTensor:
-    return (nvfp4 if kind == "mixed" and ".mlp." in name else fp8).quantize(weight_NK)
+    narrow = kind == "mixed" and (".mlp." in name or name == _JOINS_TAPS)
+    return (nvfp4 if narrow else fp8).quantize(weight_NK)
 
 
 def main() -> None:
