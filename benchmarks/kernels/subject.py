@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ocria.bench.page_set import BenchPage, find_inputs, read_page_set
 from ocria.engine import graphs
-from ocria.engine.graphs import Captured, StaticPass
+from ocria.engine.graphs import Captured, Landing, StaticPass
 from ocria.kernels.small_gemm import reference
 from ocria.kernels.small_gemm.layout import PackedWeight
 from ocria.models.base import ImagePatches, Output, Prompt
@@ -239,4 +239,4 @@ def _called(static: StaticPass) -> Captured:
         for old, new in zip(output.best, again.best, strict=True):
             old.copy_(new)
 
-    return Captured(static, output, replay)
+    return Captured(static, output, replay, Landing())

@@ -15,7 +15,7 @@ from ocria.engine.graphs import GraphRunner
 from ocria.engine.memory import is_out_of_memory
 from ocria.engine.request import Outcome, Request, Result, Running
 from ocria.engine.scheduler import Scheduler
-from ocria.engine.speculative import Draft, Judged, TapDrafter, Verdict, verify
+from ocria.engine.speculative import Draft, Judged, Verdict, verify
 from ocria.engine.state import StatePool
 from ocria.errors import DeviceError, PageError
 from ocria.models.base import PREFILL_CHUNK, WINDOW, Target, Window
@@ -165,21 +165,23 @@ class Engine:
         """One target pass: everybody's last token and proposals; what is right becomes real."""
         started = time.perf_counter()
         drafts = [self._propose(running) for running in verifying]
-        output = self._graphs.verify(
+        with_logits = any(running.request.sampling is not None for running in verifying)
+        launched = self._graphs.launch(
             [
                 Window(running.state, (running.token_ids[-1], *draft.token_ids))
                 for running, draft in zip(verifying, drafts, strict=True)
             ],
-            with_logits=any(running.request.sampling is not None for running in verifying),
+            with_logits=with_logits,
         )
+        # While the device runs the pass.
         judged = [
             Judged(draft, running.request.sampling, len(running.token_ids))
             for running, draft in zip(verifying, drafts, strict=True)
         ]
-        logits_TV = output.logits_TV
+        logits_TV, taps_TLD, _ = launched.output
         if len(logits_TV):
-            logits_TV = self._allowed(logits_TV)
-        verdicts = verify(logits_TV, judged, output.best)
+            logits_TV = self._allowed(logits_TV[: launched.num_rows])
+        verdicts = verify(logits_TV, judged, launched.best())
         self._pool.commit(
             (running.state, len(verdict.token_ids))
             for running, verdict in zip(verifying, verdicts, strict=True)
@@ -187,7 +189,7 @@ class Engine:
         first = 0
         for running, draft, verdict in zip(verifying, drafts, verdicts, strict=True):
             real = slice(first, first + len(verdict.token_ids))
-            self._hand_over(running, output.taps_TLD, real)
+            self._hand_over(running, taps_TLD, real)
             self._emit(running, verdict)
             first += 1 + len(draft.token_ids)
         share_s = (time.perf_counter() - started) / len(verifying)
@@ -204,12 +206,15 @@ class Engine:
         # does not hold ends its proposal.
         proposal = request.drafter.propose(tuple(running.token_ids), wanted)
         draft = proposal if isinstance(proposal, Draft) else Draft(tuple(proposal[:wanted]))
-        return draft.first(min(wanted, self._num_usable(draft)))
+        usable = min(wanted, self._num_usable(draft))
+        return draft if usable == len(draft.token_ids) else draft.first(usable)
 
     def _num_usable(self, draft: Draft) -> int:
+        vocab_size, forbidden_ids = self._target.vocab_size, self._config.forbidden_ids
+        is_sure = draft.probabilities is None
         for place, token in enumerate(draft.token_ids):
-            known = 0 <= token < self._target.vocab_size
-            if not known or token in self._config.forbidden_ids or not draft.explains(place):
+            known = 0 <= token < vocab_size and token not in forbidden_ids
+            if not known or not (is_sure or draft.explains(place)):
                 return place
         return len(draft.token_ids)
 
@@ -217,12 +222,12 @@ class Engine:
         return logits_TV.index_fill(-1, self._forbidden, -torch.inf)
 
     def _hand_over(self, running: Running, taps_TLD: Tensor | None, real: slice) -> None:
-        if taps_TLD is not None and isinstance(running.request.drafter, TapDrafter):
-            running.request.drafter.tap(taps_TLD[real])
+        if taps_TLD is not None and running.tapping is not None:
+            running.tapping.tap(taps_TLD[real])
 
     def _emit(self, running: Running, verdict: Verdict, *, is_first: bool = False) -> None:
         """Appends what a pass emits, up to a stop token, the limit or a loop."""
-        if any(math.isnan(logprob) for logprob in verdict.logprobs):
+        if any(map(math.isnan, verdict.logprobs)):
             running.error = PageError("decode_failed", "the model's output is not a number")
             return
         emitted = len(verdict.token_ids)

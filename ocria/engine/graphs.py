@@ -1,12 +1,14 @@
 """The graph runner: a verify pass as one launch from the host, where the target allows it.
 
 A pass of a size is run plainly, captured, and replayed from then on. Sizes are rounded up, so that
-a few graphs serve all windows; a row does not notice: its arithmetic depends on neither.
+a few graphs serve all windows; a row does not notice: its arithmetic depends on neither. What the
+host needs is copied to it behind the pass, and one wait serves a step.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,12 +49,72 @@ class StaticTarget(Protocol):
         ...
 
 
+class Landing:
+    """Host memory for what a launch gives: several copies, and one wait for all of them."""
+
+    def __init__(self) -> None:
+        self._host: list[Tensor] = []
+        self._seen: list[np.ndarray[Any, Any]] = []
+        self._landed: torch.cuda.Event | None = None
+
+    def fill(self, *results: Tensor) -> None:
+        """Copies results, of the same shapes each time, on their device's stream."""
+        if not self._host:
+            pinned = results[0].is_cuda
+            self._host = [torch.empty(r.shape, dtype=r.dtype, pin_memory=pinned) for r in results]
+            self._seen = [host.numpy() for host in self._host]
+            self._landed = torch.cuda.Event() if pinned else None
+        for host, result in zip(self._host, results, strict=True):
+            host.copy_(result, non_blocking=True)
+        if self._landed is not None:
+            self._landed.record()
+
+    def seen(self) -> list[np.ndarray[Any, Any]]:
+        """What was copied last; waits for it. The next copy writes over it."""
+        if self._landed is not None:
+            self._landed.synchronize()
+        return self._seen
+
+
 class Captured(NamedTuple):
-    """A pass and what replays it into its output."""
+    """A pass and what replays it into its output; `landing` is for the output's `best`."""
 
     static: StaticPass
     output: Output
     replay: Callable[[], None]
+    landing: Landing
+
+
+class HostBest(NamedTuple):
+    """`Best` on the host."""
+
+    token_ids: list[int]
+    logprobs: list[float]
+
+
+class Launched(NamedTuple):
+    """A pass that the device runs while the host goes on; the next pass overwrites all it gives.
+
+    Attributes:
+        output: of more rows than the windows have, where the pass is padded.
+        num_rows: of the windows.
+        landing: where `best` comes to; None where it does not come by itself.
+    """
+
+    output: Output
+    num_rows: int
+    landing: Landing | None = None
+
+    def best(self) -> HostBest | None:
+        """What the target chose, once the pass is over; None if it gives logits alone."""
+        if self.landing is not None:
+            parts: Sequence[np.ndarray[Any, Any] | Tensor] = self.landing.seen()
+        elif self.output.best is not None:
+            parts = self.output.best
+        else:
+            return None
+        token_ids, logprobs = (part[: self.num_rows].tolist() for part in parts)
+        return HostBest(token_ids, logprobs)
 
 
 _Key = tuple[int, int, bool, tuple[int, ...]]
@@ -69,40 +131,56 @@ class GraphRunner:
 
     def __init__(self, target: Target, forbidden_ids: Sequence[int] = ()) -> None:
         self._target = target
+        self._static_target = target if isinstance(target, StaticTarget) else None
         forbidden_V = torch.zeros(target.vocab_size, dtype=torch.uint8)
         forbidden_V[list(forbidden_ids)] = 1
         self._forbidden_V = forbidden_V.to(target.device)
         self._captured: dict[_Key, Captured | None] = {}
         self._layout: tuple[tuple[int, ...], ...] = ()
 
-    @torch.inference_mode()
     def verify(self, windows: Sequence[Window], *, with_logits: bool = True) -> Output:
         """See `Target.verify`; a captured pass gives `best`, and logits only `with_logits`.
 
-        Both are overwritten by the next pass, taps are not.
+        All is overwritten by the next pass.
         """
-        if not isinstance(self._target, StaticTarget):
-            return self._target.verify(windows)
+        (logits, taps, best), num_rows, _ = self.launch(windows, with_logits=with_logits)
+        return Output(
+            logits[:num_rows],
+            None if taps is None else taps[:num_rows],
+            None if best is None else Best(*(part[:num_rows] for part in best)),
+        )
+
+    def launch(self, windows: Sequence[Window], *, with_logits: bool = True) -> Launched:
+        """The same, without waiting for what it gives."""
         num_rows = sum(len(window.token_ids) for window in windows)
+        captured = self._pass_for(windows, num_rows, with_logits)
+        if captured is None:
+            with torch.inference_mode():
+                return Launched(self._target.verify(windows), num_rows)
+        captured.static.load(windows)
+        captured.replay()
+        output, landing = captured.output, None
+        if output.best is not None:
+            landing = captured.landing
+            landing.fill(*output.best)
+        return Launched(output, num_rows, landing)
+
+    def _pass_for(
+        self, windows: Sequence[Window], num_rows: int, with_logits: bool
+    ) -> Captured | None:
+        """The captured pass of these windows' size; None if the target has none."""
+        if self._static_target is None:
+            return None
         size = (rounded_rows(num_rows), 1 << (len(windows) - 1).bit_length())
         self._forget_other_pools(windows[0].state)
         key = (*size, with_logits, self._target.tap_layers)
         if key not in self._captured:
-            static = self._target.static_pass(
-                windows, *size, forbidden_V=self._forbidden_V, with_logits=with_logits
-            )
-            self._captured[key] = None if static is None else capture(static)
-        captured = self._captured[key]
-        if captured is None:
-            return self._target.verify(windows)
-        captured.static.load(windows)
-        captured.replay()
-        logits, taps, best = captured.output
-        return Output(
-            logits[:num_rows],
-            None if taps is None else taps[:num_rows].clone(),
-            None if best is None else Best(*(part[:num_rows] for part in best)),
-        )
+            with torch.inference_mode():
+                static = self._static_target.static_pass(
+                    windows, *size, forbidden_V=self._forbidden_V, with_logits=with_logits
+                )
+                self._captured[key] = None if static is None else capture(static)
+        return self._captured[key]
 
     def _forget_other_pools(self, state: SequenceState) -> None:
         """A resized pool has other strides, which captured launches hold."""
@@ -124,7 +202,7 @@ def capture(static: StaticPass) -> Captured:
 
     Running it several times changes nothing: it writes behind the cursor only.
     """
-    return Captured(static, *record(static.run))
+    return Captured(static, *record(static.run), Landing())
 
 
 def can_record(device: torch.device) -> bool:

@@ -51,5 +51,7 @@ class LoopGuard:
             places.popleft()
         self._runs = {here - place: self._runs.get(here - place, 0) + 1 for place in places}
         places.append(here)
+        if max(self._runs.values(), default=0) <= self._waste:
+            return None
         loops = [period for period, run in self._runs.items() if run >= period + self._waste]
         return min(loops, default=None)

@@ -6,7 +6,7 @@ from typing import Literal
 from torch import Tensor
 
 from ocria.engine.loop_guard import LoopGuard
-from ocria.engine.speculative import Drafter, Sampling
+from ocria.engine.speculative import Drafter, Sampling, TapDrafter
 from ocria.errors import PageError
 from ocria.models.base import ImagePatches, Prompt, SequenceState
 
@@ -64,7 +64,10 @@ Outcome = Result | PageError
 
 @dataclass(slots=True)
 class Running:
-    """A request being decoded. The last of `token_ids` is chosen but not yet in the state."""
+    """A request being decoded. The last of `token_ids` is chosen but not yet in the state.
+
+    `tapping` is its drafter, if that wants the target's rows.
+    """
 
     ticket: int
     request: Request
@@ -81,6 +84,11 @@ class Running:
     decode_s: float = 0.0
     finish: Finish | None = None
     error: PageError | None = None
+    tapping: TapDrafter | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        drafter = self.request.drafter
+        self.tapping = drafter if isinstance(drafter, TapDrafter) else None
 
     @property
     def is_read(self) -> bool:

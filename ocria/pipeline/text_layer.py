@@ -5,8 +5,10 @@ in the model's tokens and its markup. The layer may be wrong, hidden or of anoth
 verifies every token on the picture, so that costs speed alone.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from ocria.models.base import Prompt
@@ -21,6 +23,7 @@ from ocria.tokenizer import Tokenizer
 _CHARACTERS_A_TOKEN = 6
 _WORD_TOKENS = 24
 """A word begun of more tokens is not spelt again together with its rest."""
+_WORD = re.compile(" ?[^ ]+| +")
 _UNREADABLE = frozenset(("formula", "figure"))
 """Blocks whose content is not what a layer holds."""
 
@@ -39,6 +42,13 @@ class TextLayerDrafter:
 
     def __init__(self, stream: LayerStream, tokenizer: Tokenizer, markup: MarkupIds) -> None:
         self._stream, self._tokenizer, self._markup = stream, tokenizer, markup
+        # For running text, most of what is proposed: keys with the blank that parts them, and
+        # places where it ends.
+        self._running = tuple(
+            BLANK + shown if parted else shown
+            for shown, parted in zip(stream.shown, stream.parted, strict=True)
+        )
+        self._block_starts = [place for place in stream.word_starts if self._opens_line(place)]
         self._begin()
 
     def prepare(self, prompt: Prompt) -> None:
@@ -54,8 +64,8 @@ class TextLayerDrafter:
         if not self._markup.is_empty and len(written.coordinates) < EDGES:
             if written.type is None:
                 return ()
-            return self._spelt(self._opened(len(written.coordinates), most))[:most]
-        return self._spelt(self._pieces(most))[:most]
+            return self._spelt(self._opened(len(written.coordinates), most), most)
+        return self._spelt(self._pieces(most), most)
 
     def observe(self, emitted: Sequence[int], num_accepted: int) -> None:
         """Follows what was written."""
@@ -114,6 +124,9 @@ class TextLayerDrafter:
             return
         if not self._written.line and not self._markup.is_empty:
             yield from self._beginning(line_at(stream, start))
+        if self._is_running_text:
+            yield from self._running_text(start, stop)
+            return
         for place, end in pairwise((start, *starts[first:last], stop)):
             if stream.parted[place] and (place > start or not self._written.needs_no_blank):
                 if self._ends_block(place):
@@ -121,6 +134,28 @@ class TextLayerDrafter:
                     return
                 yield from self._joint(place)
             yield "".join(stream.shown[place:end])
+
+    @property
+    def _is_running_text(self) -> bool:
+        """Whether a blank parts all words of the open block."""
+        written = self._written
+        is_plain = self._markup.is_empty or written.line.startswith("|")
+        return not is_plain and written.type not in ("table", "code")
+
+    def _running_text(self, start: int, stop: int) -> Iterator[_Piece]:
+        """Words up to the end of the block, and what opens the next one if that is before `stop`.
+
+        The general way, word by word, costs more than all else on the host for a pass.
+        """
+        begins = bool(self._stream.parted[start]) and self._written.needs_no_blank
+        ends = self._block_starts
+        after = bisect_left(ends, start + 1 if begins else start)
+        end = min(stop, ends[after]) if after < len(ends) else stop
+        text = "".join(self._running[start:end])
+        if text:
+            yield text[len(BLANK) :] if begins else text
+        if end < stop:
+            yield from self._opening(line_at(self._stream, end))
 
     def _beginning(self, line: int) -> Iterator[_Piece]:
         """What stands before a block's first word."""
@@ -185,8 +220,8 @@ class TextLayerDrafter:
         elif parted:
             yield BLANK
 
-    def _spelt(self, pieces: Iterator[_Piece]) -> list[int]:
-        """Ids of the pieces; the first text is spelt as the rest of the word that is open."""
+    def _spelt(self, pieces: Iterator[_Piece], most: int) -> list[int]:
+        """The first ids of the pieces; the first text is spelt as the rest of the open word."""
         ids: list[int] = []
         text: list[str] = []
         for piece in pieces:
@@ -194,20 +229,35 @@ class TextLayerDrafter:
                 text.append(piece)
                 continue
             if text:
-                self._spell_on(ids, "".join(text))
+                self._spell_on(ids, "".join(text), most)
                 text.clear()
             ids.append(piece)
         if text:
-            self._spell_on(ids, "".join(text))
-        return ids
+            self._spell_on(ids, "".join(text), most)
+        return ids[:most]
 
-    def _spell_on(self, ids: list[int], text: str) -> None:
-        ids += self._tokenizer.encode(text) if ids else self._rest_of_word(text)
+    def _spell_on(self, ids: list[int], text: str, most: int) -> None:
+        ids += self._encoded(text, most - len(ids)) if ids else self._rest_of_word(text, most)
 
-    def _rest_of_word(self, text: str) -> list[int]:
+    def _rest_of_word(self, text: str, most: int) -> list[int]:
         begun = self._written.word_ids
         if len(begun) <= _WORD_TOKENS:
-            whole = self._tokenizer.encode(self._written.word + text)
+            whole = self._encoded(self._written.word + text, len(begun) + most)
             if whole[: len(begun)] == begun:
                 return whole[len(begun) :]
-        return self._tokenizer.encode(text)
+        return self._encoded(text, most)
+
+    def _encoded(self, text: str, most: int) -> list[int]:
+        """At least the first `most` ids of a text, word by word: no token reaches over a blank."""
+        ids: list[int] = []
+        for match in _WORD.finditer(text):
+            if len(ids) >= most:
+                break
+            ids += _word_ids(self._tokenizer, match[0])
+        return ids
+
+
+@lru_cache(maxsize=1 << 14)
+def _word_ids(tokenizer: Tokenizer, word: str) -> tuple[int, ...]:
+    """Ids of a word: a page's words are proposed more than once, and most recur."""
+    return tuple(tokenizer.encode(word))

@@ -5,7 +5,7 @@ import torch
 
 from ocria.engine import graphs
 from ocria.engine.engine import Engine, EngineConfig
-from ocria.engine.graphs import Captured, GraphRunner, StaticPass, rounded_rows
+from ocria.engine.graphs import Captured, GraphRunner, Landing, StaticPass, rounded_rows
 from ocria.engine.request import Request
 from ocria.engine.speculative import Sampling
 from ocria.engine.state import StatePool
@@ -36,7 +36,7 @@ def call(static: StaticPass) -> Captured:
         output.best.token_T.copy_(again.best.token_T)
         output.best.logprob_T.copy_(again.best.logprob_T)
 
-    return Captured(static, output, replay)
+    return Captured(static, output, replay, Landing())
 
 
 @pytest.fixture
@@ -94,6 +94,21 @@ def test_best_tokens_need_no_logits(model: Qwen35, monkeypatch: pytest.MonkeyPat
         assert torch.equal(output.best.token_T, logits_TV.argmax(-1))
         expected = logits_TV.log_softmax(-1).amax(-1)
         torch.testing.assert_close(output.best.logprob_T, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_best_tokens_land_on_the_host(model: Qwen35, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphs, "capture", call)
+    pool = StatePool(model, num_slots=1, max_positions=256)
+    _, state = pool.acquire()
+    pool.read(state, Prompt(tuple(range(5, 40))), None)
+    runner = GraphRunner(model)
+    assert runner.launch([Window(state, (9, 8))], with_logits=False).best() is not None
+    for ids in ((40, 41, 42), (50, 51, 52, 53), (60, 61, 62)):
+        best = runner.launch([Window(state, ids)], with_logits=False).best()
+        logits_TV = model.verify([Window(state, ids)]).logits_TV
+        assert best is not None and best.token_ids == logits_TV.argmax(-1).tolist()
+        expected = logits_TV.log_softmax(-1).amax(-1).tolist()
+        assert best.logprobs == pytest.approx(expected, abs=1e-5)
 
 
 def test_an_engine_s_greedy_page_comes_from_best_tokens(

@@ -132,7 +132,8 @@ def test_a_right_layer_gives_more_than_eight_tokens_a_pass(
     assert passes(markup, layer, block("paragraph", 0.1, 0.1, 0.8, 0.9) + text) > 12
 
 
-def test_paragraphs_and_headings_of_a_page(markup: Tokenizer) -> None:
+def headed_page() -> tuple[list[TextLine], str]:
+    """Six headings with a paragraph each, and what a model writes of them."""
     layer, truth = [], ""
     for n in range(6):
         top = 0.03 + 0.16 * n
@@ -142,7 +143,31 @@ def test_paragraphs_and_headings_of_a_page(markup: Tokenizer) -> None:
         right, bottom = max(line.box[2] for line in body), body[-1].box[3]
         truth += block("h2", 0.1, top, 0.1 + 0.01 * len(heading), top + 0.014) + heading
         truth += block("paragraph", 0.1, top + 0.04, right, bottom) + text
-    assert passes(markup, layer, truth) > 8
+    return layer, truth
+
+
+def test_paragraphs_and_headings_of_a_page(markup: Tokenizer) -> None:
+    assert passes(markup, *headed_page()) > 8
+
+
+@pytest.mark.parametrize("most", [1, 7, 31])
+def test_running_text_is_proposed_as_word_by_word(
+    markup: Tokenizer, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    layer, truth = headed_page()
+    # Something misread, so that proposals begin anywhere.
+    ids = markup.encode(truth.replace("bridge", "ridge").replace("ferry", "fer ry"))
+    found = []
+    for way in ("at once", "word by word"):
+        if way == "word by word":
+            monkeypatch.setattr(TextLayerDrafter, "_is_running_text", False)
+        subject, proposals = drafter(markup, layer), []
+        for done, token in enumerate(ids):
+            subject.observe([token], 0)
+            proposals.append(list(subject.propose(ids[: done + 1], most)))
+        found.append(proposals)
+    assert found[0] == found[1]
+    assert sum(map(bool, found[0])) > len(ids) / 2
 
 
 def test_tokens_are_cut_where_the_model_would_cut_them(markdown: Tokenizer) -> None:

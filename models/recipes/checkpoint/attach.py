@@ -3,8 +3,8 @@
     python -m ocria.models.recipes.checkpoint.attach CHECKPOINT DRAFTER
 
 DRAFTER is a training checkpoint, or a folder that was exported. Its feed-forward matrices and the
-one that joins taps become NVFP4, its others FP8. Manifest and card then name it; the digest of the model stays as it is, since
-a drafter changes no result.
+one that joins taps become NVFP4, its others FP8. Manifest and card then name it; the digest of the
+model stays as it is, since a drafter changes no result.
 """
 
 import argparse

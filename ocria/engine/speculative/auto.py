@@ -79,9 +79,10 @@ class Source:
                 return
         self.expected = self.expected[len(emitted) :]
 
-    def reach(self, depth: int) -> float:
-        """Chance that the first `depth` tokens of the outstanding proposal are all right."""
-        return (self.first if self.is_fresh else self.later) * self.later ** (depth - 1)
+    @property
+    def next(self) -> float:
+        """Chance that the first token of the outstanding proposal is right."""
+        return self.first if self.is_fresh else self.later
 
 
 class AutoDrafter:
@@ -99,6 +100,8 @@ class AutoDrafter:
         self, sources: Sequence[Source], pass_cost: PassCost, grant: float = GRANT
     ) -> None:
         self.sources = tuple(sources)
+        drafters = (source.drafter for source in self.sources)
+        self._tapping = [drafter for drafter in drafters if isinstance(drafter, TapDrafter)]
         self._costs = [pass_cost.of(rows) for rows in range(1, 34)]
         self._credit = self._grant = grant
         self._followed: Source | None = None
@@ -121,9 +124,8 @@ class AutoDrafter:
 
     def tap(self, rows_TLD: Tensor) -> None:
         """Hands the target's rows to the sources that want them; see `TapDrafter`."""
-        for source in self.sources:
-            if isinstance(source.drafter, TapDrafter):
-                source.drafter.tap(rows_TLD)
+        for drafter in self._tapping:
+            drafter.tap(rows_TLD)
 
     def propose(self, emitted: Sequence[int], most: int) -> Sequence[int]:
         """The first tokens of the best source's proposal, as many as are worth their rows."""
@@ -176,11 +178,12 @@ class AutoDrafter:
     def _best_depth(self, source: Source, available: int) -> tuple[int, float]:
         """Depth with the most tokens expected for a pass's cost that the credit covers."""
         best_depth, best, expected = 0, 1.0, 1.0
+        chance, later, costs, credit = source.next, source.later, self._costs, self._credit
         for depth in range(1, available + 1):
-            cost = self._costs[depth]
-            if cost - 1.0 > self._credit:
+            cost = costs[depth]
+            if cost - 1.0 > credit:
                 break
-            expected += source.reach(depth)
+            expected += chance * later ** (depth - 1)
             if expected / cost > best:
                 best_depth, best = depth, expected / cost
         return best_depth, best

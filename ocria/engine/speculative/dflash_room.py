@@ -55,6 +55,7 @@ class DraftRoom:
         # Length of the context, rows that wait, last token.
         self._host_numbers = torch.zeros(3, dtype=torch.int64, pin_memory=device.type == "cuda")
         self._numbers = self._host_numbers.to(device)
+        self._numbers_to_write = self._host_numbers.numpy()
         shape = (2, len(config.layers), config.num_key_value_heads, 0, config.head_dim)
         self._kept_2EJSD = torch.zeros(shape, dtype=host.dtype, device=device)
         self._length = self._num_waiting = self._num_spilt = 0
@@ -94,7 +95,7 @@ class DraftRoom:
         if self._spilt:
             self._inject_spilt()
         # The copy of the call before has run: its tokens were waited for.
-        self._host_numbers.copy_(torch.tensor([self._length, self._num_waiting, last]))
+        self._numbers_to_write[:] = self._length, self._num_waiting, last
         self._numbers.copy_(self._host_numbers, non_blocking=True)
         self._length, self._num_waiting = self.num_rows, 0
         if not graphs.can_record(self._host.device):

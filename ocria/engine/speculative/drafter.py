@@ -71,6 +71,7 @@ class TapDrafter(Protocol):
         """Hears the target's `tap_layers` at the next positions, once these are real.
 
         Every position of the prompt and of the page comes once and in order, before the `observe`
-        that tells what followed the last of them.
+        that tells what followed the last of them. The next pass writes over these rows: whoever
+        keeps them copies them.
         """
         ...

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ocria.engine.graphs import HostBest
 from ocria.engine.speculative.drafter import Draft
 from ocria.engine.speculative.sampling import Sampling, sample_window
-from ocria.models.base import Best
 
 
 class Judged(NamedTuple):
@@ -37,7 +37,9 @@ class Verdict(NamedTuple):
     logprobs: list[float]
 
 
-def verify(logits_TV: Tensor, windows: Sequence[Judged], best: Best | None = None) -> list[Verdict]:
+def verify(
+    logits_TV: Tensor, windows: Sequence[Judged], best: HostBest | None = None
+) -> list[Verdict]:
     """Judges the windows of a pass.
 
     Args:
@@ -48,8 +50,7 @@ def verify(logits_TV: Tensor, windows: Sequence[Judged], best: Best | None = Non
         best: what the target chose itself; greedy windows go by it, whoever is sampled beside
             them. None has the logits searched.
     """
-    best_T, best_logprob_T = best or _best(logits_TV)
-    best_ids, best_logprobs = best_T.tolist(), best_logprob_T.tolist()
+    best_ids, best_logprobs = best or _best(logits_TV)
     first, verdicts = 0, []
     for draft, sampling, position in windows:
         end = first + len(draft.token_ids) + 1
@@ -65,9 +66,10 @@ def verify(logits_TV: Tensor, windows: Sequence[Judged], best: Best | None = Non
     return verdicts
 
 
-def _best(logits_TV: Tensor) -> Best:
+def _best(logits_TV: Tensor) -> HostBest:
     best_T = logits_TV.argmax(-1)
-    return Best(best_T, _log_softmax(logits_TV).gather(-1, best_T[:, None])[:, 0])
+    logprobs_T = _log_softmax(logits_TV).gather(-1, best_T[:, None])[:, 0]
+    return HostBest(best_T.tolist(), logprobs_T.tolist())
 
 
 def _log_softmax(logits_TV: Tensor) -> Tensor:
