@@ -85,6 +85,7 @@ def best_tokens(
 ) -> BestTokens:
     """See `reference.best_tokens`."""
     tiling, num_rows = weight.tiling, x_MD.shape[0]
+    assert not tiling.streams, "a head does not stream"
     device, bands = x_MD.device, weight.num_bands
     tops, sums = (torch.empty(num_rows, bands, device=device) for _ in range(2))
     ids = torch.empty(num_rows, bands, dtype=torch.int32, device=device)

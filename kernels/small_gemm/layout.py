@@ -14,6 +14,8 @@ none changes its place on the way. Inside a tile:
            16 e + 8 r hold column 2 t + e of row g + 8 r
     scales [K / 64, N / 16, 8 g, 4 blocks, 2 r]
     bf16   [N, K]
+
+A weight that streams has words of its own: see streamed_layout.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +25,9 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
+
+from .streamed_layout import STREAMED_WORDS
+from .words import Order, WordLayout
 
 Format = Literal["nvfp4", "fp8", "bf16"]
 SCALE_BLOCK = 16
@@ -56,6 +61,8 @@ class Tiling:
         split_k: parts of the sum that different programs take; added in their order.
         num_warps: warps of a program.
         num_stages: depth of the software pipeline.
+        streams: by the kernel of streamed.py, for codes from memory; no rule or table that is taken
+            says so.
     """
 
     block_n: int
@@ -63,6 +70,7 @@ class Tiling:
     split_k: int = 1
     num_warps: int = 4
     num_stages: int = 3
+    streams: bool = False
 
 
 TilingTable = Mapping[tuple[int, int, Format], Tiling]
@@ -143,8 +151,8 @@ def pack(
         tilings: where it is looked up.
 
     Raises:
-        ValueError: formats or widths differ, a pair does not match, or a tile is no multiple of 16
-            rows and 64 columns.
+        ValueError: formats or widths differ, a pair does not match, a tile is no multiple of 16
+            rows and 64 columns, or is none that can stream.
     """
     codes, row_scale, block_scale = _joined(parts)
     if paired:
@@ -159,6 +167,8 @@ def pack(
     tiling = tiling or choose_tiling(num_out, num_in, format)
     if tiling.block_n % 16 or tiling.block_k % 64:
         raise ValueError(f"a tile has 16 n rows and 64 n columns, not {tiling}")
+    if tiling.streams and not _can_stream(tiling, format):
+        raise ValueError(f"{format} cannot stream by {tiling}")
     scales = torch.zeros(1, dtype=torch.int16, device=codes.device)
     if block_scale is not None:
         scales = _scale_words(block_scale, tiling)
@@ -176,16 +186,17 @@ def pack(
 
 def unpack(weight: PackedWeight) -> Tensor:
     """The matrix [N, K] in float32, as the kernel sees it (pairs still alternate)."""
-    tiling = weight.tiling
+    tiling, words = weight.tiling, _word_layout(weight.tiling)
     columns = weight.num_steps * tiling.block_k
     if weight.format == "nvfp4":
-        codes = _unscattered(_nibbles(weight.codes), _E2M1_ORDER, weight)
+        codes = _unscattered(words.e2m1_codes(weight.codes), words.e2m1, weight, tiling.block_k)
         table = torch.tensor([*_E2M1, *(-value for value in _E2M1)], device=codes.device)
-        bits = _unscattered(weight.block_scales.view(torch.uint8), _SCALE_ORDER, weight)
+        scales, step = weight.block_scales.view(torch.uint8), tiling.block_k // SCALE_BLOCK
+        bits = _unscattered(scales, words.scales, weight, step)
         wide = bits.view(torch.float8_e4m3fn).float().repeat_interleave(SCALE_BLOCK, 1)
         values = table[codes.to(torch.int64)] * wide
     elif weight.format == "fp8":
-        bits = _unscattered(weight.codes.view(torch.uint8), _E4M3_ORDER, weight)
+        bits = _unscattered(words.e4m3_codes(weight.codes), words.e4m3, weight, tiling.block_k)
         values = bits.view(torch.float8_e4m3fn).float()
     else:
         values = _untile(weight.codes, weight, tiling.block_k).float()
@@ -214,43 +225,63 @@ def _alternate(rows: Tensor) -> Tensor:
     return turned.view(rows.dtype)
 
 
-class _Order(NamedTuple):
-    """Where the numbers of a tile go: its two axes split into parts, and the parts' new order.
+def _e2m1_words(codes: Tensor) -> Tensor:
+    return (codes[0::2] | (codes[1::2] << 4)).view(torch.int32)
 
-    Attributes:
-        parts: sizes of the parts behind bands [0], row groups [1], steps [4] and column groups [5].
-        order: the parts in memory, outermost first.
-        columns: columns of a group.
-    """
 
-    parts: tuple[int, ...]
-    order: tuple[int, ...]
-    columns: int
+def _e2m1_codes(words: Tensor) -> Tensor:
+    bits = words.view(torch.uint8)
+    return torch.stack((bits & 15, bits >> 4), -1).flatten()
+
+
+def _e4m3_words(codes: Tensor) -> Tensor:
+    return codes.view(torch.int32)
+
+
+def _e4m3_codes(words: Tensor) -> Tensor:
+    return words.view(torch.uint8)
 
 
 # Parts: band, row group, r, g, step, column group, then what is named; the two last of nvfp4 and
 # fp8 orders are bits of a word.
-_E2M1_ORDER = _Order((2, 8, 4, 2, 4, 2), (0, 4, 5, 1, 3, 8, 6, 9, 7, 2), 64)  # s h t e
-_E4M3_ORDER = _Order((2, 8, 2, 2, 4, 2), (0, 4, 5, 1, 3, 8, 6, 7, 9, 2), 32)  # s h t e
-_SCALE_ORDER = _Order((2, 8, 4), (0, 4, 5, 1, 3, 6, 2), 4)  # s
+_WORDS = WordLayout(
+    e2m1=Order((2, 8, 4, 2, 4, 2), (0, 4, 5, 1, 3, 8, 6, 9, 7, 2), 64),  # s h t e
+    e4m3=Order((2, 8, 2, 2, 4, 2), (0, 4, 5, 1, 3, 8, 6, 7, 9, 2), 32),  # s h t e
+    scales=Order((2, 8, 4), (0, 4, 5, 1, 3, 6, 2), 4),  # s
+    e2m1_words=_e2m1_words,
+    e2m1_codes=_e2m1_codes,
+    e4m3_words=_e4m3_words,
+    e4m3_codes=_e4m3_codes,
+)
 
 
-def _split_shape(order: _Order, rows: int, width: int, tiling: Tiling, step: int) -> list[int]:
+def _word_layout(tiling: Tiling) -> WordLayout:
+    return STREAMED_WORDS if tiling.streams else _WORDS
+
+
+def _can_stream(tiling: Tiling, format: Format) -> bool:
+    """One warp and its 16 rows; a lane reads at most four times 16 bytes of codes a step."""
+    widest = {"nvfp4": 256, "fp8": 128, "bf16": 0}[format]
+    is_power_of_two = tiling.block_k & (tiling.block_k - 1) == 0
+    is_one_warp = tiling.block_n == 16 and tiling.num_warps == 1
+    return is_one_warp and is_power_of_two and tiling.block_k <= widest
+
+
+def _split_shape(order: Order, rows: int, width: int, tiling: Tiling, step: int) -> list[int]:
     r, g, *inner = order.parts
     return [rows // tiling.block_n, tiling.block_n // 16, r, g, width // step,
             step // order.columns, *inner]  # fmt: skip
 
 
-def _scattered(rows: Tensor, order: _Order, tiling: Tiling, step: int) -> Tensor:
+def _scattered(rows: Tensor, order: Order, tiling: Tiling, step: int) -> Tensor:
     """Numbers of whole tiles, `step` columns each, in their places in memory; flat."""
     shape = _split_shape(order, rows.shape[0], rows.shape[1], tiling, step)
     return rows.reshape(shape).permute(order.order).flatten()
 
 
-def _unscattered(flat: Tensor, order: _Order, weight: PackedWeight) -> Tensor:
+def _unscattered(flat: Tensor, order: Order, weight: PackedWeight, step: int) -> Tensor:
     """The inverse: numbers [N, K or K / 16] with the filling."""
     tiling = weight.tiling
-    step = tiling.block_k // (SCALE_BLOCK if order is _SCALE_ORDER else 1)
     rows, width = weight.num_bands * tiling.block_n, weight.num_steps * step
     shape = _split_shape(order, rows, width, tiling, step)
     turned = flat.view([shape[axis] for axis in order.order])
@@ -258,27 +289,22 @@ def _unscattered(flat: Tensor, order: _Order, weight: PackedWeight) -> Tensor:
     return turned.permute(back).reshape(rows, width)
 
 
-def _e2m1_words(codes: Tensor, tiling: Tiling) -> Tensor:
+def _nvfp4_words(codes: Tensor, tiling: Tiling) -> Tensor:
     single = torch.stack((codes & 15, codes >> 4), -1).flatten(1)
-    whole = _filled(single, tiling.block_n, tiling.block_k)
-    nibbles = _scattered(whole, _E2M1_ORDER, tiling, tiling.block_k)
-    return (nibbles[0::2] | (nibbles[1::2] << 4)).view(torch.int32)
+    whole, words = _filled(single, tiling.block_n, tiling.block_k), _word_layout(tiling)
+    return words.e2m1_words(_scattered(whole, words.e2m1, tiling, tiling.block_k))
 
 
-def _nibbles(words: Tensor) -> Tensor:
-    bits = words.view(torch.uint8)
-    return torch.stack((bits & 15, bits >> 4), -1).flatten()
-
-
-def _e4m3_words(codes: Tensor, tiling: Tiling) -> Tensor:
+def _fp8_words(codes: Tensor, tiling: Tiling) -> Tensor:
+    words = _word_layout(tiling)
     whole = _filled(codes.view(torch.uint8), tiling.block_n, tiling.block_k)
-    return _scattered(whole, _E4M3_ORDER, tiling, tiling.block_k).view(torch.int32)
+    return words.e4m3_words(_scattered(whole, words.e4m3, tiling, tiling.block_k))
 
 
 def _scale_words(scales: Tensor, tiling: Tiling) -> Tensor:
     step = tiling.block_k // SCALE_BLOCK
     whole = _filled(scales.view(torch.uint8), tiling.block_n, step)
-    return _scattered(whole, _SCALE_ORDER, tiling, step).view(torch.int16)
+    return _scattered(whole, _word_layout(tiling).scales, tiling, step).view(torch.int16)
 
 
 def _plain_tiles(codes: Tensor, tiling: Tiling) -> Tensor:
@@ -286,8 +312,8 @@ def _plain_tiles(codes: Tensor, tiling: Tiling) -> Tensor:
 
 
 _CODE_WORDS: dict[Format, Callable[[Tensor, Tiling], Tensor]] = {
-    "nvfp4": _e2m1_words,
-    "fp8": _e4m3_words,
+    "nvfp4": _nvfp4_words,
+    "fp8": _fp8_words,
     "bf16": _plain_tiles,
 }
 

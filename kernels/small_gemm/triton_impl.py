@@ -15,10 +15,12 @@ from ocria.kernels.specimen import Specimen
 from ocria.kernels.triton_mode import is_interpreted
 from ocria.kernels.triton_numbers import rounded
 
+from .epilogue import finish, finish_parts
 from .fragments import e2m1_tile, e4m3_tile
 from .layout import Format, PackedWeight, Tiling, choose_tiling
 from .reference import Norm
-from .tilings import MEASURED
+from .streamed import gains_kernel, streamed_kernel, with_gains
+from .tilings import MEASURED, streamed
 
 ROW_TILE = 16
 FORMAT_CODES: dict[Format, int] = {"bf16": 0, "fp8": 1, "nvfp4": 2}
@@ -72,36 +74,6 @@ def accumulate(
     return acc, squares
 
 
-@triton.jit
-def _finish(
-    acc, squares, row_scale, residual, y, band, row, num_rows, num_out, num_in, eps,
-    FORMAT: tl.constexpr, NORM: tl.constexpr, EPILOGUE: tl.constexpr,
-    BLOCK_N: tl.constexpr, TILE: tl.constexpr,
-):  # fmt: skip
-    """Scales, norm, activation or residual, and the store."""
-    scale = tl.load(row_scale + band * BLOCK_N + tl.arange(0, BLOCK_N))
-    if FORMAT == 2:
-        scale = scale * 256.0
-    acc = acc * scale[:, None]
-    if NORM:
-        acc = acc * tl.rsqrt(squares / num_in + eps)[None, :]
-    if EPILOGUE == 2:
-        pairs = tl.permute(tl.reshape(acc, (BLOCK_N // 2, 2, TILE)), (0, 2, 1))
-        gate, up = tl.split(pairs)
-        result = gate / (1.0 + tl.exp(-gate)) * up
-        n = band * (BLOCK_N // 2) + tl.arange(0, BLOCK_N // 2)
-        width = num_out // 2
-    else:
-        result = acc
-        n = band * BLOCK_N + tl.arange(0, BLOCK_N)
-        width = num_out
-    inside = (n < width)[:, None] & (row < num_rows)[None, :]
-    place = row[None, :] * width + n[:, None]
-    if EPILOGUE == 1:
-        result = result + tl.load(residual + place, mask=inside, other=0.0).to(tl.float32)
-    tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
-
-
 # One compilation for every number of rows.
 @triton.jit(do_not_specialize=["num_rows"])
 def small_gemm_kernel(
@@ -114,43 +86,16 @@ def small_gemm_kernel(
     """Grid: bands of the weight, tiles of rows, parts of K."""
     band, row_tile, part = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     row = row_tile * TILE + tl.arange(0, TILE)
-    n = tl.arange(0, BLOCK_N)
     STEPS: tl.constexpr = (NUM_STEPS + SPLIT_K - 1) // SPLIT_K
     first = part * STEPS
     acc, squares = accumulate(
         x, codes, block_scales, gain, band, row, first, tl.minimum(first + STEPS, NUM_STEPS),
         num_rows, num_in, stride_x, FORMAT, NORM, BLOCK_N, BLOCK_K, NUM_STEPS, TILE, WIDE,
     )  # fmt: skip
-    if SPLIT_K == 1:
-        _finish(
-            acc, squares, row_scale, residual, y, band, row, num_rows, num_out, num_in, eps,
-            FORMAT, NORM, EPILOGUE, BLOCK_N, TILE,
-        )  # fmt: skip
-    else:
-        # The last program to arrive adds the parts, in their order: the sum does not depend on
-        # who that is.
-        SLOT: tl.constexpr = BLOCK_N * TILE + TILE
-        cell = row_tile * tl.num_programs(0) + band
-        inner = n[:, None] * TILE + tl.arange(0, TILE)[None, :]
-        base = partial + cell.to(tl.int64) * (SPLIT_K * SLOT)
-        tl.store(base + part * SLOT + inner, acc)
-        tl.store(base + part * SLOT + BLOCK_N * TILE + tl.arange(0, TILE), squares)
-        tl.debug_barrier()
-        before = tl.atomic_add(arrived + cell, 1, sem="acq_rel")
-        if before == SPLIT_K - 1:
-            tl.debug_barrier()
-            total = tl.zeros((BLOCK_N, TILE), tl.float32)
-            total_squares = tl.zeros((TILE,), tl.float32)
-            for p in tl.static_range(SPLIT_K):
-                total += tl.load(base + p * SLOT + inner, cache_modifier=".cg")
-                total_squares += tl.load(
-                    base + p * SLOT + BLOCK_N * TILE + tl.arange(0, TILE), cache_modifier=".cg"
-                )
-            tl.store(arrived + cell, 0)
-            _finish(
-                total, total_squares, row_scale, residual, y, band, row, num_rows, num_out,
-                num_in, eps, FORMAT, NORM, EPILOGUE, BLOCK_N, TILE,
-            )  # fmt: skip
+    finish_parts(
+        acc, squares, row_scale, residual, y, partial, arrived, band, row_tile, part, row,
+        num_rows, num_out, num_in, eps, FORMAT, NORM, EPILOGUE, BLOCK_N, SPLIT_K, TILE,
+    )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["num_rows"])
@@ -170,7 +115,7 @@ def two_products_kernel(
             x, codes, block_scales, gain, band, row, 0, NUM_STEPS, num_rows, num_in, stride_x,
             FORMAT, NORM, BLOCK_N, BLOCK_K, NUM_STEPS, TILE, WIDE,
         )  # fmt: skip
-        _finish(
+        finish(
             acc, squares, row_scale, y, y, band, row, num_rows, num_out, num_in, eps,
             FORMAT, NORM, 0, BLOCK_N, TILE,
         )  # fmt: skip
@@ -180,7 +125,7 @@ def two_products_kernel(
             x, codes_2, block_scales_2, gain, band, row, 0, NUM_STEPS_2, num_rows, num_in, stride_x,
             FORMAT_2, NORM, BLOCK_N_2, BLOCK_K_2, NUM_STEPS_2, TILE, WIDE,
         )  # fmt: skip
-        _finish(
+        finish(
             acc, squares, row_scale_2, y_2, y_2, band, row, num_rows, num_out_2, num_in, eps,
             FORMAT_2, NORM, 0, BLOCK_N_2, TILE,
         )  # fmt: skip
@@ -234,9 +179,13 @@ def small_gemm(
     epilogue = _SILU_UP if weight.paired else _STORE if residual_MN is None else _RESIDUAL
     assert not (weight.paired and residual_MN is not None), "a pair has no residual"
     assert residual_MN is None or residual_MN.is_contiguous(), "a residual is contiguous"
-    small_gemm_kernel[grid](
-        x_MK, weight.codes, weight.block_scales, weight.row_scale,
-        norm.gain_K if norm else weight.row_scale,
+    kernel, gain = small_gemm_kernel, norm.gain_K if norm else weight.row_scale
+    if tiling.streams:
+        kernel = streamed_kernel
+        if norm:
+            x_MK, gain = with_gains(x_MK, norm)
+    kernel[grid](
+        x_MK, weight.codes, weight.block_scales, weight.row_scale, gain,
         y_MN if residual_MN is None else residual_MN, y_MN, partial, arrived,
         num_rows, weight.num_out, weight.num_in, x_MK.stride(0), norm.eps if norm else 0.0,
         FORMAT=FORMAT_CODES[weight.format], NORM=norm is not None, EPILOGUE=epilogue,
@@ -248,10 +197,11 @@ def small_gemm(
 
 
 def can_join(first: PackedWeight, second: PackedWeight) -> bool:
-    """Whether one launch can make both products: programs of one size, no split sums."""
+    """Whether one launch can make both: programs of one size, no split sums, none that streams."""
     tilings = (first.tiling, second.tiling)
     shapes = {(tiling.split_k, tiling.num_warps, tiling.num_stages) for tiling in tilings}
     is_plain = not first.paired and not second.paired and first.tiling.split_k == 1
+    is_plain = is_plain and not any(tiling.streams for tiling in tilings)
     return is_plain and len(shapes) == 1 and first.num_in == second.num_in
 
 
@@ -266,6 +216,7 @@ def two_products(
     """See `two_products` of the package."""
     assert x_MK.stride(1) == 1 and x_MK.shape[1] == first.num_in, "rows of K numbers"
     num_rows, tiling, other = x_MK.shape[0], first.tiling, second.tiling
+    assert not tiling.streams and not other.streams, "weights that stream are not joined"
     y_MN = torch.empty(num_rows, first.num_out, dtype=x_MK.dtype, device=x_MK.device)
     z_MN = torch.empty(num_rows, second.num_out, dtype=second_dtype, device=x_MK.device)
     grid = (first.num_bands + second.num_bands, -(-num_rows // ROW_TILE))
@@ -285,43 +236,65 @@ def two_products(
 
 
 def specimens() -> list[Specimen]:
-    """Launches of the shipped model's shapes and of a wide one."""
-    pointers = {"bf16": "*bf16", "fp8": "*i32", "nvfp4": "*i32"}
+    """Launches of the shipped model's shapes and of wide ones, also by tilings that stream."""
     found = []
-    for name, code in FORMAT_CODES.items():
-        types = {
-            "x": "*bf16", "codes": pointers[name], "block_scales": "*i16", "row_scale": "*fp32",
-            "gain": "*fp32", "residual": "*bf16", "y": "*bf16", "partial": "*fp32",
-            "arrived": "*i32", "num_rows": "i32", "num_out": "i32", "num_in": "i32",
-            "stride_x": "i32", "eps": "fp32",
-        }  # fmt: skip
+    for name in FORMAT_CODES:
         for shape, epilogue in (((2560, 512), _SILU_UP), ((18432, 2560), _STORE)):
-            tiling = _tiling(*shape, name)
-            found.append(
-                Specimen(
-                    name=f"small_gemm_{name}_{shape[0]}x{shape[1]}",
-                    kernel=small_gemm_kernel,
-                    types=types,
-                    constants={
-                        "FORMAT": code,
-                        "NORM": True,
-                        "EPILOGUE": epilogue,
-                        "BLOCK_N": tiling.block_n,
-                        "BLOCK_K": tiling.block_k,
-                        "NUM_STEPS": -(-shape[1] // tiling.block_k),
-                        "SPLIT_K": tiling.split_k,
-                        "TILE": ROW_TILE,
-                        "WIDE": False,
-                    },
-                    num_warps=tiling.num_warps,
-                    num_stages=tiling.num_stages,
-                )
-            )
-    return [*found, _delta_input()]
+            found.append(_product(shape, name, epilogue, _tiling(*shape, name)))
+    for shape, epilogue in (((18432, 2560), _SILU_UP), ((2560, 9216), _RESIDUAL)):
+        for (_, _, name), tiling in streamed([shape]).items():
+            found.append(_product(shape, name, epilogue, tiling))
+    return [*found, _gains(2560), _delta_input()]
+
+
+def _product(shape: tuple[int, int], format: Format, epilogue: int, tiling: Tiling) -> Specimen:
+    types = {
+        "x": "*bf16", "codes": "*bf16" if format == "bf16" else "*i32", "block_scales": "*i16",
+        "row_scale": "*fp32", "gain": "*fp32", "residual": "*bf16", "y": "*bf16",
+        "partial": "*fp32", "arrived": "*i32", "num_rows": "i32", "num_out": "i32",
+        "num_in": "i32", "stride_x": "i32", "eps": "fp32",
+    }  # fmt: skip
+    constants = {
+        "FORMAT": FORMAT_CODES[format],
+        "NORM": True,
+        "EPILOGUE": epilogue,
+        "BLOCK_N": tiling.block_n,
+        "BLOCK_K": tiling.block_k,
+        "NUM_STEPS": -(-shape[1] // tiling.block_k),
+        "SPLIT_K": tiling.split_k,
+        "TILE": ROW_TILE,
+        "WIDE": False,
+    }
+    if tiling.streams:
+        constants["NUM_IN"] = shape[1]
+        types["row_squares"] = types.pop("gain")
+        del types["num_in"]
+    return Specimen(
+        name=f"{'streamed' if tiling.streams else 'small_gemm'}_{format}_{shape[0]}x{shape[1]}",
+        kernel=streamed_kernel if tiling.streams else small_gemm_kernel,
+        types=types,
+        constants=constants,
+        num_warps=tiling.num_warps,
+        num_stages=tiling.num_stages,
+    )
 
 
 def _tiling(num_out: int, num_in: int, format: Format) -> Tiling:
     return MEASURED.get((num_out, num_in, format)) or choose_tiling(num_out, num_in, format)
+
+
+def _gains(num_in: int) -> Specimen:
+    """A norm's gains in front of a product that streams."""
+    return Specimen(
+        name=f"streamed_gains_{num_in}",
+        kernel=gains_kernel,
+        types={
+            "x": "*bf16", "gain": "*fp32", "y": "*bf16", "squares": "*fp32", "num_in": "i32",
+            "stride_x": "i32",
+        },
+        constants={"WIDTH": triton.next_power_of_2(num_in), "WIDE": False},
+        num_warps=8,
+    )  # fmt: skip
 
 
 def _delta_input() -> Specimen:

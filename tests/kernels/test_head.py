@@ -38,3 +38,13 @@ def test_equals_specification_and_the_smallest_of_equals_wins() -> None:
         assert torch.equal(found.token_M, expected.token_M)
         torch.testing.assert_close(found.logprob_M, expected.logprob_M, rtol=1e-4, atol=1e-5)
         assert found.token_M[[3, 18]].tolist() == [chosen, chosen]
+
+
+def test_codes_that_stream_are_refused() -> None:
+    tiling = Tiling(block_n=16, block_k=64, num_warps=1, streams=True)
+    codes = torch.zeros(40, 64, device=DEVICE).to(torch.float8_e4m3fn)
+    weight = pack([WeightCodes("fp8", codes, torch.ones(40, device=DEVICE))], tiling=tiling)
+    x = torch.zeros(1, 64, device=DEVICE).bfloat16()
+    forbidden = torch.zeros(40, dtype=torch.uint8, device=DEVICE)
+    with pytest.raises(AssertionError, match="does not stream"):
+        triton_impl.best_tokens(x, weight, norm=None, forbidden_V=forbidden)

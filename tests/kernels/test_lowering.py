@@ -26,7 +26,9 @@ def lowered(arch: str, folder: Path, *only: str) -> dict[str, str]:
 
 
 def assert_tensor_cores(found: dict[str, str], arch: str) -> None:
-    without_dot = ("rotary", "join", "gated_norm", "draft_mix", "draft_write", "choice", "append")
+    without_dot = (
+        "rotary", "join", "gated_norm", "draft_mix", "draft_write", "choice", "append", "gains"
+    )  # fmt: skip
     for name, ptx in found.items():
         assert f".target {arch}" in ptx
         if not any(part in name for part in without_dot):
@@ -38,6 +40,18 @@ def test_products_use_tensor_cores_on_hopper(tmp_path: Path) -> None:
     assert len(found) == 2
     assert_tensor_cores(found, "sm_90")
     assert "wgmma" in found["small_gemm_nvfp4_18432x2560"]
+
+
+def test_streamed_codes_go_straight_to_registers(tmp_path: Path) -> None:
+    found = lowered("sm_90", tmp_path, "--only", "streamed")
+    shapes = [
+        f"{name}_{shape}" for name in ("nvfp4", "fp8") for shape in ("18432x2560", "2560x9216")
+    ]
+    assert set(found) == {"streamed_gains_2560", *(f"streamed_{shape}" for shape in shapes)}
+    assert_tensor_cores(found, "sm_90")
+    for name, ptx in found.items():
+        # No copy to shared memory.
+        assert "cp.async" not in ptx, name
 
 
 def test_the_narrowest_heads_compile(tmp_path: Path) -> None:
@@ -52,6 +66,6 @@ def test_the_narrowest_heads_compile(tmp_path: Path) -> None:
 def test_every_kernel_compiles(arch: str, tmp_path: Path) -> None:
     found = lowered(arch, tmp_path)
     assert {name.split("_")[0] for name in found} == {
-        "small", "delta", "gated", "attention", "draft", "choice", "head"
+        "small", "two", "streamed", "delta", "gated", "attention", "draft", "choice", "head"
     }  # fmt: skip
     assert_tensor_cores(found, arch)

@@ -1,5 +1,8 @@
 """The product of few rows: layout, reference against float64, Triton against the reference."""
 
+import importlib
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -15,13 +18,15 @@ from ocria.kernels.small_gemm import (
     reference,
 )
 from ocria.kernels.small_gemm.layout import Format, choose_tiling, unpack
-from ocria.kernels.small_gemm.tilings import MEASURED
+from ocria.kernels.small_gemm.tilings import MEASURED, streamed
 from ocria.quantization import fp8, nvfp4
 
 triton_impl = pytest.importorskip("ocria.kernels.small_gemm.triton_impl")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 FORMATS: tuple[Format, ...] = ("nvfp4", "fp8", "bf16")
+CODES: tuple[Format, ...] = ("nvfp4", "fp8")
 SMALL = Tiling(block_n=16, block_k=64, num_warps=1)
+STREAMS = Tiling(block_n=16, block_k=64, num_warps=1, streams=True)
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
@@ -52,12 +57,18 @@ def error(found: Tensor, expected: Tensor) -> float:
     return float((found.double() - expected.double()).norm() / expected.double().norm())
 
 
+BOTH_WAYS = [*((format, SMALL) for format in FORMATS), *((format, STREAMS) for format in CODES)]
+"""Formats and tilings, codes in the order of fragments or streamed."""
+
+
 @pytest.mark.parametrize("paired", [False, True])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(("format", "tiling"), BOTH_WAYS)
 @pytest.mark.parametrize("shape", [(16, 64), (24, 96), (50, 208)], ids=str)
-def test_tiles_hold_the_matrix(format: Format, shape: tuple[int, int], paired: bool) -> None:
+def test_tiles_hold_the_matrix(
+    format: Format, tiling: Tiling, shape: tuple[int, int], paired: bool
+) -> None:
     parts = [stored(format, *shape, seed=seed) for seed in range(2)]
-    weight = pack([codes for codes, _ in parts], paired=paired, tiling=SMALL)
+    weight = pack([codes for codes, _ in parts], paired=paired, tiling=tiling)
     first, second = (values for _, values in parts)
     expected = (
         torch.stack((first, second), 1).flatten(0, 1) if paired else torch.cat((first, second))
@@ -103,18 +114,61 @@ def test_triton_equals_reference(format: Format, num_rows: int, normed: bool, sp
     check(weight, num_rows, normed, with_residual=split_k == 3)
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_triton_pairs(format: Format) -> None:
+@pytest.mark.parametrize(
+    ("num_rows", "num_in", "split_k"), [(1, 256, 1), (21, 272, 3), (16, 400, 1)]
+)
+@pytest.mark.parametrize("normed", [False, True])
+@pytest.mark.parametrize("format", CODES)
+def test_streamed_codes(
+    format: Format, normed: bool, num_rows: int, num_in: int, split_k: int
+) -> None:
+    # Steps of 1, 2 and 4 groups of columns.
+    block_k = {256: 128, 272: 64, 400: 256 if format == "nvfp4" else 128}[num_in]
+    tiling = replace(STREAMS, split_k=split_k, block_k=block_k)
+    weight = pack([stored(format, 40, num_in)[0]], tiling=tiling)
+    check(weight, num_rows, normed, with_residual=split_k == 3)
+
+
+@pytest.mark.skipif(DEVICE == "cuda", reason="a compiled kernel keeps its constants")
+@pytest.mark.parametrize("format", CODES)
+def test_both_names_of_places_give_the_product(
+    format: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("streamed", "streamed_fragments"):
+        module = importlib.import_module(f"ocria.kernels.small_gemm.{name}")
+        monkeypatch.setattr(module, "FOUR_PLACES", not module.FOUR_PLACES)
+    check(pack([stored(format, 40, 272)[0]], tiling=STREAMS), 5, normed=True, with_residual=False)
+
+
+@pytest.mark.parametrize(
+    ("format", "changes"),
+    [
+        ("bf16", {}),
+        ("nvfp4", {"block_k": 512}),
+        ("fp8", {"block_k": 256}),
+        ("nvfp4", {"block_n": 32}),
+        ("nvfp4", {"num_warps": 2}),
+    ],
+)
+def test_what_cannot_stream_is_refused(format: Format, changes: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="cannot stream"):
+        pack([stored(format, 32, 512)[0]], tiling=replace(STREAMS, **changes))
+
+
+@pytest.mark.parametrize(("format", "tiling"), BOTH_WAYS)
+def test_triton_pairs(format: Format, tiling: Tiling) -> None:
     parts = [stored(format, 24, 96, seed=seed) for seed in range(2)]
-    weight = pack([codes for codes, _ in parts], paired=True, tiling=SMALL)
+    weight = pack([codes for codes, _ in parts], paired=True, tiling=tiling)
     check(weight, 7, normed=True, with_residual=False)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(("format", "tiling"), BOTH_WAYS)
 @pytest.mark.parametrize("split_k", [1, 2])
-def test_a_row_has_the_same_bits_in_every_company(format: Format, split_k: int) -> None:
+def test_a_row_has_the_same_bits_in_every_company(
+    format: Format, tiling: Tiling, split_k: int
+) -> None:
     codes, _ = stored(format, 48, 128)
-    weight = pack([codes], tiling=Tiling(block_n=16, block_k=64, split_k=split_k, num_warps=1))
+    weight = pack([codes], tiling=replace(tiling, split_k=split_k))
     x = normal(37, 128, seed=6).bfloat16().to(DEVICE)
     norm = Norm(torch.ones(128, device=DEVICE), 1e-6)
     whole = triton_impl.small_gemm(x, weight, norm=norm)
@@ -141,11 +195,13 @@ def test_outputs_are_written_and_no_more(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("shape", [(8, 512), (6720, 512), (512, 1280), (18432, 2560), (2560, 9216)])
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_step_of_k_belongs_to_a_part(format: Format, shape: tuple[int, int]) -> None:
-    tiling = choose_tiling(*shape, format)
-    steps = -(-shape[1] // tiling.block_k)
-    assert 1 <= tiling.split_k <= max(1, steps)
-    # A part without steps would add zeros for nothing.
-    assert (tiling.split_k - 1) * -(-steps // tiling.split_k) < steps
+    chosen = choose_tiling(*shape, format)
+    assert not chosen.streams
+    for tiling in (chosen, streamed([shape]).get((*shape, format), chosen)):
+        steps = -(-shape[1] // tiling.block_k)
+        assert 1 <= tiling.split_k <= max(1, steps)
+        # A part without steps would add zeros for nothing.
+        assert (tiling.split_k - 1) * -(-steps // tiling.split_k) < steps
 
 
 @pytest.mark.parametrize("num_rows", [1, 16, 20])
@@ -170,6 +226,7 @@ def test_products_of_unlike_programs_are_not_joined() -> None:
     for other in (
         Tiling(block_n=16, block_k=64, num_warps=4),
         Tiling(block_n=16, block_k=64, num_warps=1, split_k=2),
+        STREAMS,
     ):
         second = pack([stored("nvfp4", 48, 256, seed=1)[0]], tiling=other)
         assert not triton_impl.can_join(first, second)
@@ -189,6 +246,7 @@ def test_a_table_of_tilings_goes_before_the_rule() -> None:
 def test_a_named_table_gives_each_part_steps(
     shape: tuple[int, int, Format], tiling: Tiling
 ) -> None:
+    assert not tiling.streams
     steps = -(-shape[1] // tiling.block_k)
     assert (tiling.split_k - 1) * -(-steps // tiling.split_k) < steps
     # Lanes of a program that hold no codes of their own would read for nothing.
