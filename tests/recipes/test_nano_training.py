@@ -21,6 +21,7 @@ from ocria.models.recipes.nano.rounding import Masters
 from ocria.models.recipes.nano.train import Plan, Rank, Run
 from ocria.models.recipes.nano.vocabulary import EOS, FIRST_COORDINATE, FIRST_MARKUP, NUM_ROWS
 from ocria.models.recipes.pages.kinds import WEIGHTS
+from ocria.weights import CheckpointReader
 
 SHIPPED = Path(__file__).parents[2] / "models" / "checkpoints" / "ocria-nano"
 needs_weights = pytest.mark.skipif(
@@ -145,14 +146,20 @@ def test_a_document_that_fails_is_passed_over(monkeypatch):
 
 @needs_weights
 def test_resuming_from_the_shipped_folder_starts_near_its_weights():
-    """Block scales may be chosen otherwise than when it was made: a quarter of rounding's error."""
+    """Block scales may be chosen otherwise than when it was made: a quarter of rounding's error.
+
+    What is stored in FP8 loses all of it.
+    """
+    stored = {info.name for info in CheckpointReader(SHIPPED)}
     reader = load_reader(Folder(path=SHIPPED))
     rounded = Masters(reader)
     rounded.round()
     for name, parameter in reader.named_parameters():
         if name in rounded.copies:
             shipped = rounded.copies[name]
-            assert (parameter.detach() - shipped).norm() < 0.04 * shipped.norm(), name
+            is_narrow = f"model.language_model.{name}_packed" in stored
+            limit = 0.04 if is_narrow else 0.12
+            assert (parameter.detach() - shipped).norm() < limit * shipped.norm(), name
 
 
 @needs_weights
