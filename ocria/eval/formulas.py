@@ -21,7 +21,8 @@ _DELIMITED = re.compile(
     r"(?<!\\)\\\((?P<paren>(?:(?!\\[()]).)+)\\\)"
     r"|(?<!\\)\\\[(?P<bracket>(?:(?!(?<!\\)\\[\[\]]).)+)\\\]"
     r"|(?<!\\)\$\$(?P<display>(?:(?!\$\$).)+)\$\$"
-    r"|(?<!\\)\$(?P<inline>(?:[^$\\]|\\.)+)\$",
+    # Blanks inside both dollars or none, and no digit behind: `$5 and $6` is money.
+    r"|(?<!\\)\$(?=\s|(?:[^$\\]|\\.)*(?<!\s)\$)(?P<inline>(?:[^$\\]|\\.)+)\$(?!\d)",
     re.DOTALL,
 )
 _TOKEN = re.compile(r"\\[A-Za-z]+\*?|\\.|[^\s\\]", re.DOTALL)

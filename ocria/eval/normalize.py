@@ -9,7 +9,7 @@ Every accuracy figure except the raw one is taken after these steps, on truth an
 2. Unicode NFC; typographic ligatures are opened (U+FB00..FB06); soft hyphens, zero-width
    characters and other control characters go; curly quotes, dashes, the ellipsis, the micro sign
    and no-break spaces become their plain forms.
-3. A hyphen at a line end followed by a lower-case letter is joined with the next line.
+3. A hyphen at a line end followed by a letter is joined with the next line, a soft one always.
 4. Bullet glyphs at the start of a line go. Leaders (four and more equal marks) become three.
 5. Every run of white space becomes one space; the ends are trimmed.
 
@@ -33,6 +33,7 @@ _PLAIN = str.maketrans(
     }
 )  # fmt: skip
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_SOFT_LINE_HYPHEN = re.compile("\u00ad[ \t]*\r?\n[ \t]*")
 _LINE_HYPHEN = re.compile(r"(?<=\w)-[ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 _BULLET = re.compile(r"^[ \t]*[•◦▪▫‣·●○■□\uf0b7\uf0a7][ \t]+", re.MULTILINE)
 _LEADER = re.compile(r"([.\-_·=*])(?:[ ]?\1){3,}")
@@ -42,6 +43,7 @@ _BLOCK_TAG = re.compile(
     r"</?(?:br|p|div|tr|td|th|li|ul|ol|h[1-6]|table|thead|tbody)\b[^<>]*>", re.IGNORECASE
 )
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,400}>")
+_AUTOLINK = re.compile(r"<((?:https?|ftp|mailto):[^<>\s]{1,4000}|[^<>\s@]{1,400}@[^<>\s@]{1,400})>")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+", re.MULTILINE)
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*+]|>)[ \t]+(?:\[[ xX]\][ \t]+)?", re.MULTILINE)
@@ -53,7 +55,8 @@ _MATH = re.compile(
     r"\$\$((?:(?!\$\$).)+)\$\$"
     r"|(?<!\\)\\\[((?:(?!(?<!\\)\\[\[\]]).)+)\\\]"
     r"|(?<!\\)\\\(((?:(?!\\[()]).)+)\\\)"
-    r"|(?<![\\$])\$([^$\n]{1,2000})\$",
+    # Blanks inside both dollars or none, and no digit behind: `$5 and $6` is money.
+    r"|(?<![\\$])\$(?=\s|[^$\n]{0,2000}(?<!\s)\$)([^$\n]{1,2000})\$(?!\d)",
     re.DOTALL,
 )
 _LATEX_SIGN = re.compile(r"\\[A-Za-z]|[\^_=]")
@@ -61,6 +64,8 @@ _ESCAPE = re.compile(r"\\([\\`*_{}\[\]()#+\-.!|<>~$&:])")
 _MARKED_UNDERSCORE = re.compile(r"(?<![^\W_])_{1,3}(?=\S)|(?<=\S)_{1,3}(?![^\W_])")
 _HELD = "\ue000{}\ue001"
 _HELD_BACK = re.compile("\ue000(\\d+)\ue001")
+# Private-use marks of a page would be taken for ours.
+_NOT_HELD = {0xE000: None, 0xE001: None}
 
 
 def plain_from_markdown(markdown: str) -> str:
@@ -71,7 +76,7 @@ def plain_from_markdown(markdown: str) -> str:
         held.append(text)
         return _HELD.format(len(held) - 1)
 
-    text = _without_comments(markdown)
+    text = _without_comments(markdown.translate(_NOT_HELD))
     text = _FENCE.sub("", text)
     text = _MATH.sub(lambda match: hold(_formula(match)), text)
     text = _ESCAPE.sub(lambda match: hold(match.group(1)), text)
@@ -80,6 +85,7 @@ def plain_from_markdown(markdown: str) -> str:
     text = _TABLE_RULE.sub("", text)
     text = _HEADING.sub("", text)
     text = _LIST_MARK.sub("", text)
+    text = _AUTOLINK.sub(lambda match: hold(match.group(1)), text)
     text = _BLOCK_TAG.sub("\n", text)
     text = _TAG.sub("", text)
     text = text.replace("**", "").replace("~~", "").replace("`", "").replace("|", " ")
@@ -110,7 +116,7 @@ def _formula(match: re.Match[str]) -> str:
 
 def normalise(text: str) -> str:
     """Steps 2 to 5: the form in which characters and words are compared."""
-    text = unicodedata.normalize("NFC", text).translate(_PLAIN)
+    text = _SOFT_LINE_HYPHEN.sub("", unicodedata.normalize("NFC", text)).translate(_PLAIN)
     text = _CONTROL.sub("", text)
     text = _LINE_HYPHEN.sub("", text)
     text = _BULLET.sub("", text)

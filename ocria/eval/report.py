@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ocria.errors import ExitCode
-from ocria.eval.figures import Aggregate, aggregate, bench_score
+from ocria.eval.figures import METRICS, Aggregate, aggregate, bench_score
 from ocria.eval.items import RANKED_ORIGINS, Dataset, Problem
 from ocria.eval.predictions import Prediction
 from ocria.eval.score import ItemScore
@@ -81,6 +81,8 @@ class EvalReport:
             **next(iter(rows.values()), {}),
             "problems": [{"where": p.where, "what": p.what} for p in self.problems],
         }
+        for metric in METRICS:
+            row.setdefault(metric.name, None)
         if len(rows) > 1:
             row["engines"] = rows
         line = json.dumps(row, ensure_ascii=False, allow_nan=False)

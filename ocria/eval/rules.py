@@ -138,7 +138,7 @@ _UNEXPECTED = re.compile(
 
 
 def _baseline(row: Mapping[str, Any]) -> Callable[[str], bool]:
-    max_length = row.get("max_length")
+    max_length = None if row.get("max_length") is None else int(row["max_length"])
     skips_pictures = bool(row.get("max_length_skips_image_alt_tags", False))
     max_repeats = int(row.get("max_repeats", MAX_TAIL_REPEATS))
     checks_script = bool(row.get("check_disallowed_characters", True))
@@ -146,7 +146,7 @@ def _baseline(row: Mapping[str, Any]) -> Callable[[str], bool]:
     def holds(markdown: str) -> bool:
         if max_length is not None:
             counted = re.sub(r"!\[.*?\]\(.*?\)", "", markdown) if skips_pictures else markdown
-            return sum(char.isalnum() for char in counted) <= int(max_length)
+            return sum(char.isalnum() for char in counted) <= max_length
         if not any(char.isalnum() for char in markdown):
             return False
         if max(tail_repeats(markdown)) > max_repeats:

@@ -203,9 +203,11 @@ def test_no_dataset(tmp_path: Path) -> None:
         '{"file": "ROOT/a.png", "truth": "a.txt", "metric": "text"}',
         '{"file": "./b.png", "truth": "a.txt", "metric": "text"}',
         '{"file": "a.png", "truth": "a.txt", "truth_type": "klingon"}',
+        '{"file": "a.png", "truth": "a.txt"}',
+        '{"file": "a.png", "truth": "a.txt", "truth_type": "text", "pages": "2-"}',
         b"\xff\xfe",
     ],
-    ids=range(13),
+    ids=range(15),
 )
 def test_a_hostile_row_is_named_and_the_rest_is_used(tmp_path: Path, row: str | bytes) -> None:
     for name in ("a.png", "b.png"):

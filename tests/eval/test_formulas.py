@@ -40,3 +40,7 @@ def test_match_and_similarity() -> None:
 def test_empty_sides() -> None:
     assert score_formulas(("a",), ()).match == 0.0
     assert score_formulas((), ("a",)).num_found == 1
+
+
+def test_prices_are_no_formulas() -> None:
+    assert formulas_in("Costs $5 and then $6 in total, not $x^2$.") == ("x^2",)

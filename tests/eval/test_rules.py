@@ -119,6 +119,7 @@ def test_a_page_gets_one_baseline() -> None:
         {"type": "present"},
         {"type": "present", "text": " "},
         {"type": "order", "before": "abc", "after": "abd", "max_diffs": 3},
+        {"type": "baseline", "max_length": []},
         {"type": "math", "math": " "},
         {"type": "table", "up": "x"},
     ],

@@ -71,8 +71,8 @@ def parse_pages(text: str) -> tuple[int, ...]:
     """`1-2,4` as page numbers. Raises RowError."""
     numbers: list[int] = []
     for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if not first.isdecimal() or (last and not last.isdecimal()):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
             raise RowError(f"pages `{text}` is not a list such as 1-2,4")
         start, stop = int(first), int(last or first)
         if stop - start >= _MAX_PAGES or len(numbers) >= _MAX_PAGES:
@@ -126,8 +126,9 @@ def _metric(row: dict[str, Any]) -> tuple[Metric, str]:
                    ("html table", "teds"), ("json blocks", "blocks"), ("markdown", "markdown"),
                    ("blank", "blank"), ("text", "text"))  # fmt: skip
         named = next((metric for word, metric in guesses if word in kind), "none")
-        if named == "none" and row.get("truth") and kind != "none":
-            raise RowError(f"unknown truth_type `{kind}`")
+        if named == "none" and row.get("truth"):
+            known = kind != "none"
+            raise RowError(f"unknown truth_type `{kind}`" if known else "truth without truth_type")
     if not isinstance(named, str) or named not in _METRICS:
         raise RowError(f"unknown metric `{named}`")
     return _METRICS[named]
