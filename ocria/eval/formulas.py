@@ -21,7 +21,8 @@ _DELIMITED = re.compile(
     r"(?<!\\)\\\((?P<paren>(?:(?!\\[()]).)+)\\\)"
     r"|(?<!\\)\\\[(?P<bracket>(?:(?!(?<!\\)\\[\[\]]).)+)\\\]"
     r"|(?<!\\)\$\$(?P<display>(?:(?!\$\$).)+)\$\$"
-    # Blanks inside both dollars or none, and no digit behind: `$5 and $6` is money.
+    # A blank before the second dollar only if one follows the first, and no digit behind it: `$5
+    # and $6` is money.
     r"|(?<!\\)\$(?=\s|(?:[^$\\]|\\.)*(?<!\s)\$)(?P<inline>(?:[^$\\]|\\.)+)\$(?!\d)",
     re.DOTALL,
 )

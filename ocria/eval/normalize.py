@@ -55,7 +55,8 @@ _MATH = re.compile(
     r"\$\$((?:(?!\$\$).)+)\$\$"
     r"|(?<!\\)\\\[((?:(?!(?<!\\)\\[\[\]]).)+)\\\]"
     r"|(?<!\\)\\\(((?:(?!\\[()]).)+)\\\)"
-    # Blanks inside both dollars or none, and no digit behind: `$5 and $6` is money.
+    # A blank before the second dollar only if one follows the first, and no digit behind it: `$5
+    # and $6` is money.
     r"|(?<![\\$])\$(?=\s|[^$\n]{0,2000}(?<!\s)\$)([^$\n]{1,2000})\$(?!\d)",
     re.DOTALL,
 )

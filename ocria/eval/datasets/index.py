@@ -127,8 +127,8 @@ def _metric(row: dict[str, Any]) -> tuple[Metric, str]:
                    ("blank", "blank"), ("text", "text"))  # fmt: skip
         named = next((metric for word, metric in guesses if word in kind), "none")
         if named == "none" and row.get("truth"):
-            known = kind != "none"
-            raise RowError(f"unknown truth_type `{kind}`" if known else "truth without truth_type")
+            unknown = f"unknown truth_type `{kind}`"
+            raise RowError("truth without truth_type" if kind == "none" else unknown)
     if not isinstance(named, str) or named not in _METRICS:
         raise RowError(f"unknown metric `{named}`")
     return _METRICS[named]
