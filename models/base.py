@@ -116,6 +116,41 @@ class Window(NamedTuple):
     token_ids: Sequence[int]
 
 
+class Chunk(NamedTuple):
+    """The next `PREFILL_CHUNK` rows of a prompt, or what is left: those at the state's cursor.
+
+    Attributes:
+        state: of the sequence.
+        prompt: the whole of it.
+        image_ND: its image tokens; None without an image.
+    """
+
+    state: SequenceState
+    prompt: Prompt
+    image_ND: Tensor | None
+
+    @property
+    def end(self) -> int:
+        """Position behind the last row."""
+        return min(self.state.length + PREFILL_CHUNK, len(self.prompt.token_ids))
+
+    @property
+    def num_rows(self) -> int:
+        return self.end - self.state.length
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the prompt ends with it."""
+        return self.end == len(self.prompt.token_ids)
+
+    def image_rows(self, num_image: int) -> tuple[slice, slice]:
+        """Which of `num_image` image tokens stand in the chunk, and which of its rows they take."""
+        start, image_start = self.state.length, self.prompt.image_start
+        first = min(max(image_start, start), self.end)
+        last = max(min(image_start + num_image, self.end), first)
+        return slice(first - image_start, last - image_start), slice(first - start, last - start)
+
+
 class Fold(NamedTuple):
     """One whole block of one sequence, to be folded into its checkpoint."""
 

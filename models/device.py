@@ -42,6 +42,14 @@ def dtype_of(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if cpu_multiplies_bfloat16() else torch.float32
 
 
+def staged(values: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """Values on the host in the form that travels to the device fastest; as they are for a CPU.
+
+    A GPU takes them as `dtype` from pinned memory, while the host goes on.
+    """
+    return values.to(dtype).pin_memory() if device.type == "cuda" else values
+
+
 def cpu_multiplies_bfloat16() -> bool:
     """Whether this CPU has bfloat16 products that torch's matrix library uses."""
     # Public since torch 2.12 or so; before, one private question an instruction set.

@@ -211,7 +211,8 @@ def prefill_kernel(
             share_C = k_norm * tl.exp(G_end - G_C)
             added_KW = _times(tl.trans(k_CK), D_CW * share_C[:, None], WIDE)
             S_KW = tl.exp(G_end) * S_KW + added_KW
-    tl.store(state_at, S_KW)
+    # A sequence without rows may share its slot with one that has some.
+    tl.store(state_at, S_KW, mask=tl.broadcast_to(end > start, (K, BLOCK_W)))
 
 
 @triton.jit(do_not_specialize=["layer"])

@@ -5,12 +5,13 @@ Shape legend
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ocria.models.base import Fold
+from ocria.models.base import Fold, Prompt
 from ocria.models.layers.linear import TiledLinear, fuse
 from ocria.models.layers.norm import ZeroCentredRMSNorm
 from ocria.models.layers.rope import (
@@ -123,11 +124,13 @@ class Decoder(nn.Module):
             layer.fold(folds)
 
 
+@lru_cache(maxsize=16)
 def prompt_positions(length: int, image_start: int, grid_h: int, grid_w: int) -> Tensor:
     """Rotary positions [3, length] (time, height, width) of a prompt with one image or none.
 
-    Image token (row, column) stands at (p, p + row, p + column) for an image that starts at p;
-    text goes on at p + max(grid_h, grid_w).
+    Pages of one shape share the tensor: it is not to be written to. Image token (row, column)
+    stands at (p, p + row, p + column) for an image that starts at p; text goes on at
+    p + max(grid_h, grid_w).
     """
     positions = torch.arange(length).repeat(3, 1)
     if image_start < 0:
@@ -140,3 +143,8 @@ def prompt_positions(length: int, image_start: int, grid_h: int, grid_w: int) ->
     positions[2, image] = image_start + torch.arange(grid_w).repeat(grid_h)
     positions[:, end:] = image_start + max(grid_h, grid_w) + torch.arange(length - end)
     return positions
+
+
+def rope_delta(prompt: Prompt) -> int:
+    """What is added to a position behind the prompt to get its rotary position."""
+    return max(prompt.grid_h, prompt.grid_w) - prompt.grid_h * prompt.grid_w

@@ -29,7 +29,7 @@ from ocria.kernels.small_gemm import (
 )
 from ocria.kernels.small_gemm.tilings import MEASURED
 from ocria.models.base import KEY_BLOCK, Fold, SequenceState
-from ocria.models.layers.rope import axis_of_frequency, mrope_frequencies, rotary_angles
+from ocria.models.layers.rope import Rotary, axis_of_frequency, mrope_frequencies, rotary_angles
 from ocria.models.layers.span import Pass
 from ocria.models.qwen3_5.config import TextConfig
 from ocria.models.qwen3_5.weight_codes import joined
@@ -102,8 +102,7 @@ class FusedDecoder:
         """Residual stream [M, D] behind the last layer, not normed, and after some layers."""
         rotary = self.text_angles
         if rows.prefill:
-            half = rows.rotary.cos_TF.shape[1] // 2
-            rotary = RotaryTable(*(part[:, :half].contiguous() for part in rows.rotary))
+            rotary = chunk_angles(rows.rotary)
         return self.run(x_MD, _table(rows), rotary, rows.prefill, tap_layers)
 
     def run(
@@ -168,6 +167,12 @@ class FusedDecoder:
 
 _BLOCK = 32
 _MOST_POSITIONS = 1 << 16
+
+
+def chunk_angles(rotary: Rotary) -> RotaryTable:
+    """Angles of a chunk's rows as the kernels read them: those of one half."""
+    half = rotary.cos_TF.shape[1] // 2
+    return RotaryTable(*(part[:, :half].contiguous() for part in rotary))
 
 
 def slot_memory(state: SequenceState) -> SlotMemory:

@@ -16,6 +16,7 @@ from ocria.kernels.small_gemm.tilings import MEASURED
 from ocria.models.base import (
     PREFILL_CHUNK,
     WINDOW,
+    Chunk,
     Fold,
     ImagePatches,
     Output,
@@ -28,9 +29,10 @@ from ocria.models.base import (
 from ocria.models.layers.linear import TiledLinear
 from ocria.models.layers.span import Pass, Span
 from ocria.models.qwen3_5.config import Qwen35Config
-from ocria.models.qwen3_5.decoder import Decoder, prompt_positions
+from ocria.models.qwen3_5.decoder import Decoder, prompt_positions, rope_delta
 from ocria.models.qwen3_5.fused import FusedDecoder, can_fuse
 from ocria.models.qwen3_5.static_pass import StaticPass
+from ocria.models.qwen3_5.static_prefill import StaticPrefill
 from ocria.models.qwen3_5.vision import VisionTower
 from ocria.models.qwen3_5.weight_codes import Stored, weight_codes
 
@@ -110,7 +112,7 @@ class Qwen35(nn.Module):
     @torch.inference_mode()
     def encode_image(self, image: ImagePatches) -> Tensor:
         """Image tokens [N, D]."""
-        values_PC = image.values_PC.to(device=self.device, dtype=self.dtype)
+        values_PC = image.values_PC.to(device=self.device, dtype=self.dtype, non_blocking=True)
         return self.model.visual(values_PC, image.grid_h, image.grid_w)
 
     @torch.inference_mode()
@@ -118,20 +120,18 @@ class Qwen35(nn.Module):
         """Reads the next chunk of a prompt; see `Target.prefill`."""
         decoder, length, start = self.model.language_model, len(prompt.token_ids), state.length
         assert start % PREFILL_CHUNK == 0 and start < length, "the prompt is read already"
-        end = min(start + PREFILL_CHUNK, length)
-        x_TD = decoder.embed_tokens(torch.tensor(prompt.token_ids[start:end], device=self.device))
+        chunk = Chunk(state, prompt, image_ND)
+        ids = prompt.token_ids[start : chunk.end]
+        x_TD = decoder.embed_tokens(torch.tensor(ids, device=self.device))
         if image_ND is not None:
-            first = max(prompt.image_start, start)
-            last = min(prompt.image_start + image_ND.shape[0], end)
-            if first < last:
-                image_TD = image_ND[first - prompt.image_start : last - prompt.image_start]
-                x_TD[first - start : last - start] = image_TD.to(x_TD.dtype)
-        positions = prompt_positions(length, prompt.image_start, prompt.grid_h, prompt.grid_w)
-        state.rope_delta = int(positions.max()) + 1 - length
-        rotary = decoder.rotary(positions[:, start:end].to(self.device))
-        span = Span(state, start, end - start)
+            taken, put = chunk.image_rows(len(image_ND))
+            x_TD[put] = image_ND[taken].to(x_TD.dtype)
+        positions_3S = prompt_positions(length, prompt.image_start, prompt.grid_h, prompt.grid_w)
+        state.rope_delta = rope_delta(prompt)
+        rotary = decoder.rotary(positions_3S[:, start : chunk.end].to(self.device))
+        span = Span(state, start, chunk.num_rows)
         hidden_TD, taps = self._run(x_TD, Pass((span,), rotary, prefill=True))
-        num_read = 1 if end == length else 0
+        num_read = 1 if chunk.is_last else 0
         return Output(self._logits(hidden_TD[-1:])[:num_read], _stacked(taps))
 
     @torch.inference_mode()
@@ -186,6 +186,19 @@ class Qwen35(nn.Module):
             tap_layers=self.tap_layers,
             forbidden_V=forbidden_V,
             with_logits=with_logits,
+        )
+
+    @torch.inference_mode()
+    def static_prefill(self, state: SequenceState, num_sequences: int) -> StaticPrefill | None:
+        """A pass over a chunk each of so many prompts, likewise."""
+        if self.fused is None:
+            return None
+        return StaticPrefill(
+            self.fused,
+            self.model.language_model,
+            state,
+            num_sequences=num_sequences,
+            tap_layers=self.tap_layers,
         )
 
     @torch.inference_mode()

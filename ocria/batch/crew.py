@@ -11,14 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ocria.batch.messages import Assignment, Finished, Message, Opened, PageRead, Refused
+from ocria.batch.messages import Assignment, Drawn, Finished, Message, Opened, PageRead, Refused
 from ocria.document import Generator, Page, PageFailure
 from ocria.errors import DeviceError
 
 MOST_DEATHS = 3
-_ASSIGNED_AHEAD = 2
-"""Assignments that a lane holds: one that it reads and one that it draws."""
-
 Handle = TypeVar("Handle")
 
 
@@ -34,6 +31,7 @@ class _Task:
     outer_key: int
     num_deaths: int = 0
     left: set[int] | None = None
+    is_drawn: bool = False
 
 
 @dataclass(slots=True)
@@ -45,19 +43,26 @@ class _Member(Generic[Handle]):
     tasks: dict[int, _Task] = field(default_factory=dict)
     unsent: list[Assignment] = field(default_factory=list)
 
+    @property
+    def load(self) -> tuple[int, int]:
+        """Assignments that it has to draw, and all that it holds."""
+        return sum(not task.is_drawn for task in self.tasks.values()), len(self.tasks)
+
 
 class Crew(ABC, Generic[Handle]):
     """Lanes of one kind.
 
     Args:
         handles: the lanes; a lane's first answer is its greeting.
+        jobs: documents that a lane draws side by side; it holds one more.
 
     Attributes:
         generator: what they read with.
     """
 
-    def __init__(self, handles: Sequence[Handle]) -> None:
+    def __init__(self, handles: Sequence[Handle], *, jobs: int) -> None:
         assert handles, "a crew has at least one lane"
+        self._most_undrawn = jobs + 1
         self._members = [_Member(handle) for handle in handles]
         self.num_lanes = len(self._members)
         self._waiting: deque[_Task] = deque()
@@ -75,7 +80,7 @@ class Crew(ABC, Generic[Handle]):
     @property
     def wants_more(self) -> bool:
         """Whether a lane could begin with another assignment."""
-        room = sum(_ASSIGNED_AHEAD - len(m.tasks) for m in self._members if m.is_ready)
+        room = sum(self._most_undrawn - m.load[0] for m in self._members if m.is_ready)
         return len(self._waiting) < room
 
     def submit(self, assignment: Assignment) -> None:
@@ -151,8 +156,8 @@ class Crew(ABC, Generic[Handle]):
         """Gives waiting tasks to whoever has least to do."""
         while self._waiting:
             ready = [member for member in self._members if member.is_ready]
-            member = min(ready, key=lambda m: len(m.tasks), default=None)
-            if member is None or len(member.tasks) >= _ASSIGNED_AHEAD:
+            member = min(ready, key=lambda m: m.load, default=None)
+            if member is None or member.load[0] >= self._most_undrawn:
                 return
             self._next_key += 1
             task = self._waiting.popleft()
@@ -172,6 +177,8 @@ class Crew(ABC, Generic[Handle]):
             assert task.left is not None, "pages come after their document was opened"
             task.left.discard(message.page.number)
             yield outer
+        elif isinstance(message, Drawn):
+            task.is_drawn = True
         else:
             del member.tasks[message.key]
             yield from self._settle(task, outer)

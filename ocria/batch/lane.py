@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ocria.batch.journal import pages_left
 from ocria.batch.messages import (
     Assignment,
+    Drawn,
     Finished,
     Message,
     Opened,
@@ -83,7 +84,7 @@ class _Reading(NamedTuple):
     begun_s: float
 
 
-_Item = _Ready | Opened | Refused | BaseException
+_Item = _Ready | Opened | Drawn | Refused | BaseException
 
 
 class Lane:
@@ -113,7 +114,8 @@ class Lane:
         self._options = options
         self._timeout_s = timeout_s
         self._with_images = with_images
-        self._most_assigned = jobs + 2
+        self._num_undrawn = 0
+        self._most_undrawn = jobs + 2
         self._assignments: queue.SimpleQueue[Assignment | None] = queue.SimpleQueue()
         self._ready: queue.Queue[_Item] = queue.Queue(max(_READY_AHEAD, jobs))
         self._reading: dict[int, _Reading] = {}
@@ -129,12 +131,16 @@ class Lane:
 
     @property
     def wants_more(self) -> bool:
-        """Whether another assignment would keep a rasteriser busy."""
-        return self.num_assigned < self._most_assigned
+        """Whether another assignment would keep a rasteriser busy.
+
+        However many documents it takes to fill the model: what is drawn waits in a short queue.
+        """
+        return self._num_undrawn < self._most_undrawn
 
     def submit(self, assignment: Assignment) -> None:
         """Queues an assignment."""
         self.num_assigned += 1
+        self._num_undrawn += 1
         self._assignments.put(assignment)
 
     def poll(self, wait_s: float) -> list[Message]:
@@ -176,9 +182,16 @@ class Lane:
             key = self._reader.submit(item.job, item.begun)
             self._reading[key] = _Reading(item.key, item.job, time.monotonic())
             return
+        if isinstance(item, Drawn):
+            self._num_undrawn -= 1
+            # Its last page may be done already.
+            if item.key in self._num_left:
+                yield item
+            return
         yield item
         if isinstance(item, Refused):
             self.num_assigned -= 1
+            self._num_undrawn -= 1
         else:
             self._num_left[item.key] = 1 + (0 if item.is_split else len(item.left))
             yield from self._count_down(item.key)
@@ -212,6 +225,7 @@ class Lane:
         while (assignment := self._assignments.get()) is not None:
             try:
                 self._feed_document(assignment)
+                self._hand_on(Drawn(assignment.key))
             except _Stopping:
                 return
             except InputError as error:

@@ -71,6 +71,12 @@ class PageRead(NamedTuple):
     image: bytes | None
 
 
+class Drawn(NamedTuple):
+    """All pages of the assignment are on their way to the model: who drew them is free."""
+
+    key: int
+
+
 class Finished(NamedTuple):
     """Nothing more comes of this assignment."""
 
@@ -85,7 +91,7 @@ class Refused(NamedTuple):
     message: str
 
 
-Message = Opened | PageRead | Finished | Refused
+Message = Opened | PageRead | Drawn | Finished | Refused
 
 
 def journal_header(source: Source, identity: Identity) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ class BatchOptions:
         recursive: look into the folders of a folder.
         jobs: processes that rasterise; None takes the number of cores, 8 at most.
         gpus: GPUs to use; None takes the one that `parse.device` names.
+        lanes: processes with a model for each GPU; None decides by cores and memory.
         ray: `local`, or a cluster's address; None uses this process alone.
         retry_failed: read failed pages again.
         fail_fast: stop at the first page or document that fails.
@@ -38,6 +39,7 @@ class BatchOptions:
     recursive: bool = True
     jobs: int | None = None
     gpus: int | None = None
+    lanes: int | None = None
     ray: str | None = None
     retry_failed: bool = False
     fail_fast: bool = False
@@ -47,6 +49,8 @@ class BatchOptions:
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
+        if self.lanes is not None and self.lanes < 1:
+            raise UsageError(f"--lanes must be at least 1, not {self.lanes}")
         if self.timeout_s is not None and not self.timeout_s > 0:
             raise UsageError(f"--timeout must be above 0 seconds, not {self.timeout_s:g}")
 

@@ -1,4 +1,4 @@
-"""One process a GPU of this machine, spoken to over pipes.
+"""Processes on the GPUs of this machine, one or several on each, spoken to over pipes.
 
 A plain subprocess, as rasterising has: it imports this package and nothing of the caller's program.
 """
@@ -7,18 +7,21 @@ import pickle
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
+from typing import NoReturn
 
 from ocria.batch.crew import Crew, LaneDied
+from ocria.batch.lane import Lane
 from ocria.batch.messages import Assignment, Message
 from ocria.batch.options import BatchOptions
 from ocria.document import Generator
 
-_POLL_S = 0.5
+_POLL_S = 0.02
 _BOOT = "import sys; sys.path[:] = {path}; from ocria.batch.process_crew import serve; serve({fd})"
 DEFAULT_OPENER = "ocria.batch.session:open_lane"
 
@@ -50,11 +53,11 @@ class _Worker:
 
 
 class ProcessCrew(Crew[_Worker]):
-    """Lanes in processes of this machine, one for each device.
+    """Lanes in processes of this machine.
 
     Args:
-        options: see `BatchOptions`.
-        devices: of the lanes.
+        options: see `BatchOptions`; its `jobs` are shared out.
+        devices: of the lanes; one that is named twice has two.
         opener: `module:function` that makes a lane of options.
     """
 
@@ -62,7 +65,8 @@ class ProcessCrew(Crew[_Worker]):
         self, options: BatchOptions, devices: Sequence[str], opener: str = DEFAULT_OPENER
     ) -> None:
         self._opener = opener
-        super().__init__([self._worker(options, device) for device in devices])
+        self._jobs = max(1, -(-(options.jobs or 1) // len(devices)))
+        super().__init__([self._worker(options, device) for device in devices], jobs=self._jobs)
 
     def close(self) -> None:
         """Ends all processes."""
@@ -71,7 +75,7 @@ class ProcessCrew(Crew[_Worker]):
 
     def _worker(self, options: BatchOptions, device: str) -> _Worker:
         parse = replace(options.parse, device=device)
-        return _Worker(replace(options, gpus=None, parse=parse), self._opener)
+        return _Worker(replace(options, gpus=None, jobs=self._jobs, parse=parse), self._opener)
 
     def _ask(self, handle: _Worker, assignments: Sequence[Assignment]) -> None:
         # A process that has died is noticed when its answer is collected.
@@ -114,11 +118,24 @@ def serve(descriptor: int) -> None:
         try:
             lane = getattr(importlib.import_module(module), function)(options)
             pipe.send(lane.generator)
-            while True:
-                for assignment in pipe.recv():
-                    lane.submit(assignment)
-                pipe.send(lane.poll(_POLL_S))
+            _answer_forever(lane, pipe)
         except (EOFError, ConnectionResetError, BrokenPipeError):
             raise
         except Exception as error:
             pipe.send(error)
+
+
+def _answer_forever(lane: Lane, pipe: Connection) -> NoReturn:
+    """Reads on while the run is busy with what it heard: an answer is what came up meanwhile."""
+    found: list[Message] = []
+    asked_s: float | None = None
+    while True:
+        # With nothing to read and nothing to say there is only a question to wait for.
+        while pipe.poll(0 if lane.num_assigned or asked_s else None):
+            for assignment in pipe.recv():
+                lane.submit(assignment)
+            asked_s = time.monotonic()
+        found += lane.poll(_POLL_S)
+        if asked_s is not None and (found or time.monotonic() - asked_s > _POLL_S):
+            pipe.send(found)
+            found, asked_s = [], None

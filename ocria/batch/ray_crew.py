@@ -71,7 +71,7 @@ class RayCrew(Crew[_Seat]):
         resources = {"num_gpus": 1, "num_cpus": 1} if on_gpus else {"num_cpus": 1}
         self._new_actor = self._ray.remote(LaneActor).options(max_restarts=0, **resources).remote
         self._open_lane = open_lane
-        super().__init__([self._seat() for _ in range(count)])
+        super().__init__([self._seat() for _ in range(count)], jobs=jobs)
 
     def close(self) -> None:
         """Ends all actors, and the cluster if it was started here."""

@@ -18,6 +18,7 @@ from ocria.batch.listener import Figures, Listener
 from ocria.batch.manifest import Entry
 from ocria.batch.messages import (
     Assignment,
+    Drawn,
     Finished,
     Message,
     Opened,
@@ -30,7 +31,7 @@ from ocria.batch.report import Report
 from ocria.document import Generator, Source
 from ocria.errors import ExitCode
 
-SPLIT_PAGES = 32
+SPLIT_PAGES = 16
 """A longer document is shared out where there are several lanes, in pieces of this length."""
 _SYNC_S = 2.0
 """Pages read since the last sync are what a machine that loses power reads again."""
@@ -176,7 +177,7 @@ class BatchRun:
             assert document.journal is not None, "pages come after their document was opened"
             document.journal.add(message.page, message.image)
             self._count(document, message)
-        else:
+        elif not isinstance(message, Drawn):
             self._settle(message, document)
             del self._documents[message.key]
 

@@ -2,7 +2,7 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TextIO
@@ -20,6 +20,11 @@ _MOST_JOBS = 8
 PAGES_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}
 """Pages that a model reads at once if memory allows. On a CPU eight pages of one row share a pass
 for 0.35 of its time each; more share little else (docs/log.md)."""
+
+MOST_LANES = 3
+CORES_A_LANE = 5
+"""A process writes tokens on one core and cuts and lays out pages on some others, so that a GPU
+waits for one process about half of the time (docs/log.md)."""
 
 LanesOpener = Callable[[BatchOptions], Lanes]
 
@@ -66,7 +71,7 @@ def run_batch(
 
 
 def choose_lanes(options: BatchOptions) -> Lanes:
-    """A Ray cluster, several GPUs of this machine, or one model in this process.
+    """A Ray cluster, processes on GPUs of this machine, or one model in this process.
 
     Raises:
         UsageError: `--gpus` together with `--ray` or a device that is not `auto` or `cuda`.
@@ -76,21 +81,32 @@ def choose_lanes(options: BatchOptions) -> Lanes:
         from ocria.batch.ray_crew import RayCrew
 
         return RayCrew(options, open_lane)
-    if options.gpus is None:
+    if options.gpus is None and (options.lanes == 1 or options.parse.device == "cpu"):
         return open_lane(options)
+    _find_weights(options)
+    devices = _gpus(options)
+    devices *= options.lanes or default_lanes(options, devices)
+    if options.gpus is None and len(devices) < 2:
+        return open_lane(options)
+    from ocria.batch.process_crew import ProcessCrew
+
+    return ProcessCrew(options, devices)
+
+
+def _gpus(options: BatchOptions) -> list[str]:
+    """Devices of the GPUs to use; none without `--gpus` where the model runs on a CPU."""
+    import torch
+
+    from ocria.models.device import resolve_device
+
+    wanted = options.gpus
+    if wanted is None:
+        device = resolve_device(options.parse.device)
+        return [str(device)] if device.type == "cuda" else []
     if options.parse.device not in ("auto", "cuda"):
         raise UsageError(
             f"--gpus and --device {options.parse.device} exclude each other", hint="leave one out"
         )
-    from ocria.batch.process_crew import ProcessCrew
-
-    return ProcessCrew(options, _gpus(options.gpus))
-
-
-def _gpus(wanted: int) -> list[str]:
-    """Devices of so many GPUs; 0 means all."""
-    import torch
-
     there = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if there < max(1, wanted):
         raise DeviceError(
@@ -100,12 +116,28 @@ def _gpus(wanted: int) -> list[str]:
     return [f"cuda:{index}" for index in range(wanted or there)]
 
 
+def default_lanes(options: BatchOptions, devices: Sequence[str]) -> int:
+    """Processes for each GPU: as many as cores can feed, while their models take no more than half
+    of what is free."""
+    if not devices:
+        return 1
+    cores = len(os.sched_getaffinity(0)) // (CORES_A_LANE * len(devices))
+    most = max(1, min(MOST_LANES, cores))
+    if most == 1:
+        return 1
+    import torch
+
+    from ocria.engine.memory import free_bytes
+    from ocria.pipeline.page_reader import page_need
+
+    devices_free = [free_bytes(torch.device(device)) for device in devices]
+    need = page_need(options.parse, torch.device(devices[0]))
+    return max(1, min(most, min(devices_free) // (2 * need.total)))
+
+
 def open_lane(options: BatchOptions) -> Lane:
     """One model in this process."""
-    from ocria.models.finding import find_checkpoint, named_drafter
-
-    find_checkpoint(options.parse.model)
-    named_drafter(options.parse.drafter_model)
+    _find_weights(options)
     # Imports torch: after everything that can fail sooner.
     from ocria.models.device import resolve_device
     from ocria.pipeline.page_reader import PAGE_THREADS, load_page_reader
@@ -124,6 +156,14 @@ def open_lane(options: BatchOptions) -> Lane:
         timeout_s=options.timeout_s,
         with_images=options.shows_pages,
     )
+
+
+def _find_weights(options: BatchOptions) -> None:
+    """Says at once what is not there, before torch is imported."""
+    from ocria.models.finding import find_checkpoint, named_drafter
+
+    find_checkpoint(options.parse.model)
+    named_drafter(options.parse.drafter_model)
 
 
 def default_jobs() -> int:

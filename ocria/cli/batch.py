@@ -53,6 +53,15 @@ def batch(
             "--gpus", metavar="N|all", envvar="OCRIA_GPUS", help="GPUs of this machine to use."
         ),
     ] = None,
+    lanes: Annotated[
+        int | None,
+        typer.Option(
+            "--lanes",
+            metavar="N",
+            envvar="OCRIA_LANES",
+            help="Processes with a model on each GPU. Default: up to 3, by cores and memory.",
+        ),
+    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -133,6 +142,7 @@ def batch(
         recursive=recursive,
         jobs=jobs,
         gpus=parse_gpus(gpus),
+        lanes=lanes,
         ray=ray,
         retry_failed=retry_failed,
         fail_fast=fail_fast,

@@ -18,7 +18,7 @@ from ocria.engine.scheduler import Scheduler
 from ocria.engine.speculative import Draft, Judged, Verdict, verify
 from ocria.engine.state import StatePool
 from ocria.errors import DeviceError, PageError
-from ocria.models.base import PREFILL_CHUNK, WINDOW, Target, Window
+from ocria.models.base import WINDOW, Chunk, Target, Window
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,8 +120,8 @@ class Engine:
         return [(running.ticket, running.outcome()) for running in self._scheduler.take_done()]
 
     def _advance(self) -> None:
-        for running in self._scheduler.to_prefill():
-            self._prefill(running)
+        for together in self._scheduler.to_prefill(self._graphs.chunks_at_once):
+            self._prefill(together)
         if verifying := self._scheduler.to_verify():
             self._verify(verifying)
 
@@ -136,30 +136,42 @@ class Engine:
             return False
         return True
 
-    def _prefill(self, running: Running) -> None:
-        """Reads one chunk of a prompt; the last one chooses the page's first token."""
-        request, state, started = running.request, running.state, time.perf_counter()
-        if state.length == 0:
-            if request.image is not None:
-                running.image_ND = self._target.encode_image(request.image)
-                running.vision_s = time.perf_counter() - started
-            if request.drafter is not None:
-                request.drafter.prepare(request.prompt)
+    def _prefill(self, together: Sequence[Running]) -> None:
+        """Reads a chunk of each prompt; the last one chooses a page's first token."""
+        for running in together:
+            if running.state.length == 0:
+                self._open(running)
         started = time.perf_counter()
-        output = self._target.prefill(state, request.prompt, running.image_ND)
-        unread = len(request.prompt.token_ids) - state.length
-        num_rows = min(PREFILL_CHUNK, unread)
-        self._pool.commit_prompt(state, num_rows)
-        self._hand_over(running, output.taps_TLD, slice(0, num_rows))
-        if running.is_read:
-            running.image_ND = None
-            sure = Judged(Draft(), request.sampling, 0)
-            logits_TV = self._allowed(output.logits_TV)
-            if request.not_first:
-                banned = torch.tensor(sorted(request.not_first), device=logits_TV.device)
-                logits_TV = logits_TV.index_fill(-1, banned, -torch.inf)
-            self._emit(running, *verify(logits_TV, [sure]), is_first=True)
-        running.prefill_s += time.perf_counter() - started
+        chunks = [Chunk(r.state, r.request.prompt, r.image_ND) for r in together]
+        outputs = self._graphs.prefill(chunks)
+        num_rows = [chunk.num_rows for chunk in chunks]
+        for running, output, count in zip(together, outputs, num_rows, strict=True):
+            self._pool.commit_prompt(running.state, count)
+            self._hand_over(running, output.taps_TLD, slice(0, count))
+            if running.is_read:
+                self._begin(running, output.logits_TV)
+        share_s = (time.perf_counter() - started) / len(together)
+        for running in together:
+            running.prefill_s += share_s
+
+    def _open(self, running: Running) -> None:
+        """What comes before a page's first chunk."""
+        request, started = running.request, time.perf_counter()
+        if request.image is not None:
+            running.image_ND = self._target.encode_image(request.image)
+            running.vision_s = time.perf_counter() - started
+        if request.drafter is not None:
+            request.drafter.prepare(request.prompt)
+
+    def _begin(self, running: Running, logits_TV: Tensor) -> None:
+        """Chooses the first token of a page whose prompt is read."""
+        running.image_ND, request = None, running.request
+        logits_TV = self._allowed(logits_TV)
+        if request.not_first:
+            banned = torch.tensor(sorted(request.not_first), device=logits_TV.device)
+            logits_TV = logits_TV.index_fill(-1, banned, -torch.inf)
+        sure = Judged(Draft(), request.sampling, 0)
+        self._emit(running, *verify(logits_TV, [sure]), is_first=True)
 
     def _verify(self, verifying: Sequence[Running]) -> None:
         """One target pass: everybody's last token and proposals; what is right becomes real."""

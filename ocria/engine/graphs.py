@@ -1,8 +1,9 @@
-"""The graph runner: a verify pass as one launch from the host, where the target allows it.
+"""The graph runner: a pass as one launch from the host, where the target allows it.
 
 A pass of a size is run plainly, captured, and replayed from then on. Sizes are rounded up, so that
 a few graphs serve all windows; a row does not notice: its arithmetic depends on neither. What the
-host needs is copied to it behind the pass, and one wait serves a step.
+host needs of a verify pass is copied to it behind the pass, and one wait serves a step. Prompts are
+read side by side, a chunk of each in a pass.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ocria.models.base import ROW_TILE, Best, Output, SequenceState, Target, Window
+from ocria.models.base import ROW_TILE, Best, Chunk, Output, SequenceState, Target, Window
 
 T = TypeVar("T")
 
@@ -26,6 +27,18 @@ class StaticPass(Protocol):
 
     def run(self) -> Output:
         """Runs the pass: the same launches on the same memory each time."""
+        ...
+
+
+class StaticPrefill(Protocol):
+    """A pass over a chunk each of a fixed number of prompts."""
+
+    def load(self, chunks: Sequence[Chunk]) -> None:
+        """Puts chunks in place. Before the first of them a run changes nothing."""
+        ...
+
+    def run(self) -> Output:
+        """Reads them: logits after each one's last row, taps of all rows."""
         ...
 
 
@@ -46,6 +59,10 @@ class StaticTarget(Protocol):
 
         Its output has `best`, never an id with a one in `forbidden_V`, and logits where asked.
         """
+        ...
+
+    def static_prefill(self, state: SequenceState, num_sequences: int) -> StaticPrefill | None:
+        """The same for a chunk each of so many prompts in the pool of `state`, none loaded."""
         ...
 
 
@@ -85,6 +102,14 @@ class Captured(NamedTuple):
     landing: Landing
 
 
+class CapturedPrefill(NamedTuple):
+    """A pass over chunks and what replays it into its output."""
+
+    static: StaticPrefill
+    output: Output
+    replay: Callable[[], None]
+
+
 class HostBest(NamedTuple):
     """`Best` on the host."""
 
@@ -120,6 +145,9 @@ class Launched(NamedTuple):
 _Key = tuple[int, int, bool, tuple[int, ...]]
 """Rows, sequences, whether with logits, tapped layers."""
 
+CHUNKS_AT_ONCE = 4
+"""Prompts of which a captured pass reads a chunk: with 1,024 rows a GPU is busy."""
+
 
 class GraphRunner:
     """Runs a target's verify passes, by graphs where it has static passes.
@@ -136,7 +164,29 @@ class GraphRunner:
         forbidden_V[list(forbidden_ids)] = 1
         self._forbidden_V = forbidden_V.to(target.device)
         self._captured: dict[_Key, Captured | None] = {}
+        self._prefills: dict[tuple[int, tuple[int, ...]], CapturedPrefill | None] = {}
         self._layout: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def chunks_at_once(self) -> int:
+        """How many prompts to read together: one where a pass of several saves nothing."""
+        return CHUNKS_AT_ONCE if self._static_target is not None else 1
+
+    def prefill(self, chunks: Sequence[Chunk]) -> list[Output]:
+        """See `Target.prefill`; an output for each chunk. All is overwritten by the next call."""
+        captured = self._prefill_for(chunks)
+        if captured is None:
+            return [self._target.prefill(*chunk) for chunk in chunks]
+        captured.static.load(chunks)
+        captured.replay()
+        logits_BV, taps_TLD, _ = captured.output
+        outputs, first = [], 0
+        for place, chunk in enumerate(chunks):
+            rows = slice(first, first + chunk.num_rows)
+            logits_TV = logits_BV[place : place + 1] if chunk.is_last else logits_BV[:0]
+            outputs.append(Output(logits_TV, None if taps_TLD is None else taps_TLD[rows]))
+            first = rows.stop
+        return outputs
 
     def verify(self, windows: Sequence[Window], *, with_logits: bool = True) -> Output:
         """See `Target.verify`; a captured pass gives `best`, and logits only `with_logits`.
@@ -182,11 +232,25 @@ class GraphRunner:
                 self._captured[key] = None if static is None else capture(static)
         return self._captured[key]
 
+    def _prefill_for(self, chunks: Sequence[Chunk]) -> CapturedPrefill | None:
+        """The captured pass over so many chunks; None if the target has none."""
+        if self._static_target is None:
+            return None
+        state = chunks[0].state
+        self._forget_other_pools(state)
+        key = (len(chunks), self._target.tap_layers)
+        if key not in self._prefills:
+            with torch.inference_mode():
+                static = self._static_target.static_prefill(state, len(chunks))
+                self._prefills[key] = None if static is None else capture_prefill(static)
+        return self._prefills[key]
+
     def _forget_other_pools(self, state: SequenceState) -> None:
         """A resized pool has other strides, which captured launches hold."""
         layout = (state.keys_LJSD.stride(), state.checkpoint_LRKW.stride())
         if layout != self._layout:
             self._captured.clear()
+            self._prefills.clear()
             self._layout = layout
 
 
@@ -203,6 +267,11 @@ def capture(static: StaticPass) -> Captured:
     Running it several times changes nothing: it writes behind the cursor only.
     """
     return Captured(static, *record(static.run), Landing())
+
+
+def capture_prefill(static: StaticPrefill) -> CapturedPrefill:
+    """Runs the pass while it has no rows, which changes nothing, and captures it on CUDA."""
+    return CapturedPrefill(static, *record(static.run))
 
 
 def can_record(device: torch.device) -> bool:

@@ -7,6 +7,7 @@ page delays the others by that bound, and no page can be passed over.
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 
 from ocria.engine.request import Request, Running
 from ocria.engine.state import StatePool
@@ -45,13 +46,16 @@ class Scheduler:
             slot, state = self._pool.acquire()
             self._running[ticket] = Running(ticket, request, slot, state)
 
-    def to_prefill(self) -> Iterator[Running]:
-        """Whose next prompt chunk to read, once for each chunk of this step."""
-        for _ in range(self._chunks_per_step):
-            unread = next((r for r in self._running.values() if not (r.is_read or r.is_done)), None)
-            if unread is None:
+    def to_prefill(self, most: int) -> Iterator[list[Running]]:
+        """Whose next prompt chunks to read together, `most` at a time, until the step has its
+        share."""
+        left = self._chunks_per_step
+        while left:
+            unread = (r for r in self._running.values() if not (r.is_read or r.is_done))
+            if not (together := list(islice(unread, min(most, left)))):
                 return
-            yield unread
+            left -= len(together)
+            yield together
 
     def to_verify(self) -> list[Running]:
         """Who takes part in this step's verify pass."""

@@ -24,6 +24,7 @@ from ocria.engine import Finish, Outcome, Request, Result
 from ocria.engine.speculative import Drafter
 from ocria.errors import PageError
 from ocria.models.base import ImagePatches
+from ocria.models.device import staged
 from ocria.models.presets import NATIVE
 from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
@@ -165,9 +166,11 @@ class PageJob:
         self._drafter = self._drafting.drafter(picture.text)
         self._cut_s = time.perf_counter() - started
         prompt = rules.model.tokens.prompt.fill(patches.grid_h // merge, patches.grid_w // merge)
+        target = rules.model.target
+        values_PC = staged(torch.from_numpy(patches.values), target.device, target.dtype)
         return Request(
             prompt=prompt,
-            image=ImagePatches(torch.from_numpy(patches.values), patches.grid_h, patches.grid_w),
+            image=ImagePatches(values_PC, patches.grid_h, patches.grid_w),
             max_tokens=rules.max_tokens,
             drafter=self._drafter,
             not_first=frozenset() if may_turn else turn_ids(rules.markup),

@@ -33,7 +33,7 @@ from ocria.models.registry import (
 )
 from ocria.models.special_tokens import SpecialTokens
 from ocria.options import DrafterName, ParseOptions
-from ocria.pipeline.admission import admit, memory_need
+from ocria.pipeline.admission import MemoryNeed, admit, memory_need
 from ocria.pipeline.dflash import dflash_maker
 from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
@@ -285,15 +285,7 @@ def _load(folder: Path, options: ParseOptions) -> LoadedModel:
     """The model, once it is known to fit."""
     device = resolve_device(options.device)
     checkpoint = open_checkpoint(folder, device=device, precision=options.precision)
-    settings = image_settings(checkpoint)
-    need = memory_need(
-        checkpoint,
-        device=device,
-        dtype=dtype_of(device),
-        max_positions=longest_page(checkpoint.tokens, settings, options.max_tokens),
-        max_pixels=settings.max_pixels,
-    )
-    admit(need, checkpoint, device)
+    admit(_need(checkpoint, device, options.max_tokens), checkpoint, device)
     try:
         return fill(checkpoint, device)
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -301,6 +293,24 @@ def _load(folder: Path, options: ParseOptions) -> LoadedModel:
             f"out of memory while loading {checkpoint.info.name} on {device}",
             hint="another program took memory meanwhile; `ocria doctor` shows what is free",
         ) from error
+
+
+def page_need(options: ParseOptions, device: torch.device) -> MemoryNeed:
+    """What the model that the options name takes on a device to read one page."""
+    folder = find_checkpoint(options.model)
+    checkpoint = open_checkpoint(folder, device=device, precision=options.precision)
+    return _need(checkpoint, device, options.max_tokens)
+
+
+def _need(checkpoint: Checkpoint, device: torch.device, max_tokens: int) -> MemoryNeed:
+    settings = image_settings(checkpoint)
+    return memory_need(
+        checkpoint,
+        device=device,
+        dtype=dtype_of(device),
+        max_positions=longest_page(checkpoint.tokens, settings, max_tokens),
+        max_pixels=settings.max_pixels,
+    )
 
 
 def longest_page(tokens: SpecialTokens, settings: PreprocessorConfig, max_tokens: int) -> int:

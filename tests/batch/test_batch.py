@@ -452,6 +452,6 @@ def test_long_documents_are_shared_out_between_lanes(source: Path) -> None:
 
     witness = Witness()
     run_batch(options, witness, open_lanes=open_pair)
-    assert sorted(pairs[0].shares)[-4:] == [4, 32, 32, 32]
+    assert sorted(pairs[0].shares)[-7:] == [4, *[16] * 6]
     assert results(options) == results(clean)
     assert len(witness.pages) == len(set(witness.pages)) == 115

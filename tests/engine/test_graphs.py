@@ -5,14 +5,23 @@ import torch
 
 from ocria.engine import graphs
 from ocria.engine.engine import Engine, EngineConfig
-from ocria.engine.graphs import Captured, GraphRunner, Landing, StaticPass, rounded_rows
+from ocria.engine.graphs import (
+    Captured,
+    CapturedPrefill,
+    GraphRunner,
+    Landing,
+    StaticPass,
+    StaticPrefill,
+    rounded_rows,
+)
 from ocria.engine.request import Request
 from ocria.engine.speculative import Sampling
 from ocria.engine.state import StatePool
-from ocria.models.base import Prompt, Window
+from ocria.models.base import Chunk, Prompt, Window
 from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
+from ocria.models.registry import load
 
 
 @pytest.mark.parametrize(
@@ -39,6 +48,28 @@ def call(static: StaticPass) -> Captured:
     return Captured(static, output, replay, Landing())
 
 
+def call_prefill(static: StaticPrefill) -> CapturedPrefill:
+    """The same of a prefill; it runs once before anything is loaded, as a capture does."""
+    output = static.run()
+
+    @torch.inference_mode()
+    def replay() -> None:
+        again = static.run()
+        output.logits_TV.copy_(again.logits_TV)
+        if output.taps_TLD is not None and again.taps_TLD is not None:
+            output.taps_TLD.copy_(again.taps_TLD)
+
+    return CapturedPrefill(static, output, replay)
+
+
+@pytest.fixture(autouse=True)
+def _calls_for_captures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.node.get_closest_marker("gpu"):
+        return
+    monkeypatch.setattr(graphs, "capture", call)
+    monkeypatch.setattr(graphs, "capture_prefill", call_prefill)
+
+
 @pytest.fixture
 def model() -> Qwen35:
     """The shipped architecture with random weights; its fused decoder runs as references."""
@@ -53,8 +84,7 @@ def model() -> Qwen35:
     return made
 
 
-def test_padded_passes_equal_plain_ones(model: Qwen35, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "capture", call)
+def test_padded_passes_equal_plain_ones(model: Qwen35) -> None:
     model.tap_layers = (1, 4)
     pool = StatePool(model, num_slots=3, max_positions=256)
     states = [pool.acquire()[1] for _ in range(3)]
@@ -77,8 +107,41 @@ def test_padded_passes_equal_plain_ones(model: Qwen35, monkeypatch: pytest.Monke
     assert set(runner._captured) == {(2, 1, True, (1, 4))}
 
 
-def test_best_tokens_need_no_logits(model: Qwen35, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "capture", call)
+def test_prompts_read_side_by_side_equal_prompts_read_alone(model: Qwen35) -> None:
+    model.tap_layers = (1, 4)
+    generator = torch.Generator().manual_seed(5)
+    grids = ((9, 31), (0, 0), (3, 4), (20, 17))
+    prompts, images = [], []
+    for height, width in grids:
+        num_image = height * width
+        ids = (*range(5, 12), *[17] * num_image, *range(20, 29))
+        prompts.append(Prompt(ids, 7 if num_image else -1, height, width))
+        image_ND = torch.randn(num_image, model.hidden_size, generator=generator)
+        images.append(image_ND if num_image else None)
+    beside, alone = (StatePool(model, num_slots=4, max_positions=512) for _ in range(2))
+    states, expected_states = ([p.acquire()[1] for _ in grids] for p in (beside, alone))
+    runner, num_read = GraphRunner(model), 0
+    while together := [n for n in range(4) if states[n].length < len(prompts[n].token_ids)]:
+        chunks = [Chunk(states[n], prompts[n], images[n]) for n in together]
+        for n, output, chunk in zip(together, runner.prefill(chunks), chunks, strict=True):
+            expected = model.prefill(expected_states[n], prompts[n], images[n])
+            torch.testing.assert_close(output.logits_TV, expected.logits_TV, rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(output.taps_TLD, expected.taps_TLD, rtol=1e-4, atol=1e-4)
+            assert len(output.logits_TV) == chunk.is_last
+            num_read += chunk.is_last
+        for n, chunk in zip(together, chunks, strict=True):
+            count = chunk.num_rows
+            beside.commit_prompt(states[n], count)
+            alone.commit_prompt(expected_states[n], count)
+    assert num_read == 4 and {key[0] for key in runner._prefills} == {4, 2}
+    for state, expected_state in zip(states, expected_states, strict=True):
+        assert state.rope_delta == expected_state.rope_delta
+        for name in ("checkpoint_LRKW", "conv_in_LEX", "keys_LJSD"):
+            found, wanted = getattr(state, name), getattr(expected_state, name)
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_best_tokens_need_no_logits(model: Qwen35) -> None:
     pool = StatePool(model, num_slots=1, max_positions=256)
     _, state = pool.acquire()
     pool.read(state, Prompt(tuple(range(5, 40))), None)
@@ -96,8 +159,7 @@ def test_best_tokens_need_no_logits(model: Qwen35, monkeypatch: pytest.MonkeyPat
         torch.testing.assert_close(output.best.logprob_T, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_best_tokens_land_on_the_host(model: Qwen35, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "capture", call)
+def test_best_tokens_land_on_the_host(model: Qwen35) -> None:
     pool = StatePool(model, num_slots=1, max_positions=256)
     _, state = pool.acquire()
     pool.read(state, Prompt(tuple(range(5, 40))), None)
@@ -114,7 +176,6 @@ def test_best_tokens_land_on_the_host(model: Qwen35, monkeypatch: pytest.MonkeyP
 def test_an_engine_s_greedy_page_comes_from_best_tokens(
     model: Qwen35, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graphs, "capture", call)
     config = EngineConfig(
         stop_ids=frozenset(), forbidden_ids=frozenset({7}), max_positions=256, num_slots=2
     )
@@ -134,3 +195,35 @@ def test_an_engine_s_greedy_page_comes_from_best_tokens(
     plain = Engine(model, config).run(Request(prompt=Prompt((5, 6, 8)), image=None, max_tokens=9))
     assert plain.token_ids == pages[0].token_ids
     assert plain.logprobs == pytest.approx(pages[0].logprobs, abs=1e-4)
+
+
+@pytest.mark.gpu
+def test_captured_prompts_equal_plain_ones_bit_for_bit() -> None:
+    folder = next(path for path in sorted(SHIPPED.iterdir()) if path.is_dir())
+    target = load(folder, device=torch.device("cuda:0")).target
+    assert isinstance(target, Qwen35)
+    generator = torch.Generator().manual_seed(6)
+    prompts, images = [], []
+    for height, width in ((20, 31), (44, 32), (3, 4), (20, 17)):
+        ids = (*range(5, 12), *[17] * (height * width), *range(20, 29))
+        prompts.append(Prompt(ids, 7, height, width))
+        image_ND = torch.randn(height * width, target.hidden_size, generator=generator)
+        images.append(image_ND.to(target.device, target.dtype))
+    pool = StatePool(target, num_slots=8, max_positions=2048)
+    states = [pool.acquire()[1] for _ in range(8)]
+    runner = graphs.GraphRunner(target)
+    while together := [n for n in range(4) if states[n].length < len(prompts[n].token_ids)]:
+        chunks = [Chunk(states[n], prompts[n], images[n]) for n in together]
+        for n, output, chunk in zip(together, runner.prefill(chunks), chunks, strict=True):
+            expected = target.prefill(states[4 + n], prompts[n], images[n])
+            assert torch.equal(output.logits_TV, expected.logits_TV)
+            assert len(output.logits_TV) == chunk.is_last
+        for n, chunk in zip(together, chunks, strict=True):
+            count = chunk.num_rows
+            for state in (states[n], states[4 + n]):
+                pool.commit_prompt(state, count)
+    for state, expected_state in zip(states[:4], states[4:], strict=True):
+        length = state.length
+        assert torch.equal(state.checkpoint_LRKW, expected_state.checkpoint_LRKW)
+        assert torch.equal(state.conv_in_LEX, expected_state.conv_in_LEX)
+        assert torch.equal(state.keys_LJSD[:, :, :length], expected_state.keys_LJSD[:, :, :length])
