@@ -58,21 +58,30 @@ class SequenceTable(NamedTuple):
 
 
 class Place(NamedTuple):
-    """One sequence's part of a pass, before it is put on the device."""
+    """One sequence's part of a pass, before it is put on the device.
+
+    `addresses` are those of `memory`, from whoever has them at hand.
+    """
 
     memory: SlotMemory
     start: int
     num_rows: int
     rope_delta: int = 0
     kept: int = 0
+    addresses: tuple[int, ...] | None = None
+
+
+def addresses_of(memory: SlotMemory) -> tuple[int, ...]:
+    """Of its tensors, in the order of the columns."""
+    return tuple(tensor.data_ptr() for tensor in memory)
 
 
 def host_rows(places: Sequence[Place]) -> Tensor:
     """The table's numbers, int64 [B, `NUM_COLUMNS`] on the CPU."""
     lines, first = [], 0
     for place in places:
-        addresses = [tensor.data_ptr() for tensor in place.memory]
-        lines.append([first, place.num_rows, place.start, place.rope_delta, place.kept, *addresses])
+        numbers = (first, place.num_rows, place.start, place.rope_delta, place.kept)
+        lines.append(numbers + (place.addresses or addresses_of(place.memory)))
         first += place.num_rows
     return torch.tensor(lines, dtype=torch.int64)
 

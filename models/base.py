@@ -96,6 +96,7 @@ class SequenceState:
         checkpoint_LRKW: recurrent states before position `length` // `FOLD_BLOCK` * `FOLD_BLOCK`.
         length: committed positions.
         rope_delta: added to a position to get its rotary position (negative after an image).
+        named: the same memory as a model's kernels name it, once they have.
     """
 
     keys_LJSD: Tensor
@@ -107,6 +108,7 @@ class SequenceState:
     checkpoint_LRKW: Tensor
     length: int = 0
     rope_delta: int = 0
+    named: object = None
 
 
 class Window(NamedTuple):

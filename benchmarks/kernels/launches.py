@@ -28,7 +28,7 @@ from ocria.kernels.small_gemm import (
 from ocria.kernels.small_gemm.layout import Format
 from ocria.kernels.small_gemm.tilings import streamed
 from ocria.models.base import FOLD_BLOCK, KEY_BLOCK, SequenceState
-from ocria.models.qwen3_5.fused import slot_memory
+from ocria.models.qwen3_5.fused import named_slot
 from ocria.quantization import fp8, nvfp4
 
 ROWS = 16
@@ -151,7 +151,7 @@ class Mixers:
 
     def table(self, start: int, num_rows: int, kept: int = 0) -> SequenceTable:
         """One sequence's rows."""
-        return sequence_table([Place(slot_memory(self.state), start, num_rows, 0, kept)])
+        return sequence_table([Place(named_slot(self.state).memory, start, num_rows, 0, kept)])
 
     def launches(self) -> Iterator[tuple[str, Callable[[], object]]]:
         """Names and calls."""

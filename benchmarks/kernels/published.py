@@ -28,7 +28,7 @@ from ocria.models.base import FOLD_BLOCK, RING_ROWS, WINDOW, Window
 from ocria.models.drafter import DFlash, DrafterConfig
 from ocria.models.drafter.fused import FusedDraft
 from ocria.models.qwen3_5.config import Qwen35Config
-from ocria.models.qwen3_5.fused import slot_memory
+from ocria.models.qwen3_5.fused import named_slot
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
 from ocria.models.qwen3_5.names import FLOAT32_NAMES
 from ocria.weights import assign
@@ -161,7 +161,7 @@ def _equality(subject: Subject, target: Qwen35) -> str:
     pool = StatePool(target, num_slots=2, max_positions=position + 512)
     (_, one), (_, other) = pool.acquire(), pool.acquire()
     fill(one, position)
-    for kept, copied in zip(slot_memory(one), slot_memory(other), strict=True):
+    for kept, copied in zip(named_slot(one).memory, named_slot(other).memory, strict=True):
         copied.copy_(kept)
     other.length = position
     runner, text = GraphRunner(target), text_of(ROWS, 1)
@@ -265,7 +265,7 @@ def _delta(subject: Subject, target: Qwen35, figures: Figures) -> None:
     heads = weights.num_value_heads
     qkvz = _random(subject, target, ROWS, weights.channels + heads * weights.value_dim, seed=1)
     ba = _random(subject, target, ROWS, 2 * heads, seed=2).float()
-    memory = slot_memory(state)
+    memory = named_slot(state).memory
     states = torch.empty(
         (len(mixers), ROWS, *memory.checkpoint_LRKW.shape[1:]), device=subject.device
     )

@@ -40,14 +40,13 @@ from ocria.kernels.gated_norm import gated_norm
 from ocria.kernels.gated_norm import reference as norm_reference
 from ocria.kernels.sequence_table import (
     RING,
-    Place,
     SequenceTable,
     SlotMemory,
     sequence_table,
 )
 from ocria.kernels.small_gemm import Norm, unpack
 from ocria.models.base import FOLD_BLOCK, KEY_BLOCK, Window
-from ocria.models.qwen3_5.fused import slot_memory
+from ocria.models.qwen3_5.fused import place_of
 from ocria.models.qwen3_5.model import Qwen35
 from ocria.models.registry import load
 
@@ -160,7 +159,7 @@ def check_mixers(subject: Subject, figures: Figures) -> None:
     for state, length in zip(states, (subject.size.position, 37), strict=True):
         fill(state, length)
     for name, offset, rows in (("1 row", 4, 1), ("16 rows over two blocks", FOLD_BLOCK - 8, ROWS)):
-        places = [Place(slot_memory(state), block_start(state) + offset, rows) for state in states]
+        places = [place_of(state, block_start(state) + offset, rows) for state in states]
         wide = [place._replace(memory=_wide_states(place.memory)) for place in places]
         qkvz = subject.random(2 * rows, mixers.qkvz_MZ.shape[1], seed=11)
         ba = subject.random(2 * rows, mixers.ba_MR.shape[1], seed=12).float()
@@ -185,7 +184,7 @@ def check_mixers(subject: Subject, figures: Figures) -> None:
         )
         found = attention_pass(sequence_table(far), 0, qkv, angles, mixers.attention, KEY_BLOCK)
         figures.say(f"error of attention, {name}", f"{relative_error(found, expected):.2e}")
-    folded = [Place(slot_memory(s), block_start(s), 0, kept=FOLD_BLOCK) for s in states]
+    folded = [place_of(s, block_start(s), 0, kept=FOLD_BLOCK) for s in states]
     wide = [place._replace(memory=_wide_states(place.memory)) for place in folded]
     delta_window.delta_fold(sequence_table(wide), mixers.delta)
     delta_fold(sequence_table(folded), mixers.delta)

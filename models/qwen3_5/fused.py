@@ -17,7 +17,13 @@ from ocria.kernels.block_attention import AttentionWeights, RotaryTable, attenti
 from ocria.kernels.gated_delta import DeltaWeights, delta_fold, delta_pass
 from ocria.kernels.gated_norm import gated_norm
 from ocria.kernels.head import BestTokens, best_tokens
-from ocria.kernels.sequence_table import Place, SequenceTable, SlotMemory, sequence_table
+from ocria.kernels.sequence_table import (
+    Place,
+    SequenceTable,
+    SlotMemory,
+    addresses_of,
+    sequence_table,
+)
 from ocria.kernels.small_gemm import (
     Norm,
     PackedWeight,
@@ -134,9 +140,7 @@ class FusedDecoder:
     def fold(self, folds: Sequence[Fold]) -> None:
         """Folds whole blocks of all layers in one launch."""
         if self._delta is not None and folds:
-            places = [
-                Place(slot_memory(state), block * _BLOCK, 0, kept=_BLOCK) for state, block in folds
-            ]
+            places = [place_of(state, block * _BLOCK, 0, kept=_BLOCK) for state, block in folds]
             delta_fold(sequence_table(places), self._delta)
 
     def _run(
@@ -175,24 +179,42 @@ def chunk_angles(rotary: Rotary) -> RotaryTable:
     return RotaryTable(*(part[:, :half].contiguous() for part in rotary))
 
 
-def slot_memory(state: SequenceState) -> SlotMemory:
-    """A sequence's memory as the kernels name it."""
-    return SlotMemory(
-        state.keys_LJSD,
-        state.values_LJSD,
-        state.conv_in_LEX,
-        state.conv_out_LEX,
-        state.decay_LER,
-        state.beta_LER,
-        state.checkpoint_LRKW,
-    )
+class NamedSlot(NamedTuple):
+    """A sequence's memory as the kernels name it, and where it lies."""
+
+    memory: SlotMemory
+    addresses: tuple[int, ...]
+
+
+def named_slot(state: SequenceState) -> NamedSlot:
+    """Made once: a pass over many sequences asks for all of them."""
+    if not isinstance(state.named, NamedSlot):
+        memory = SlotMemory(
+            state.keys_LJSD,
+            state.values_LJSD,
+            state.conv_in_LEX,
+            state.conv_out_LEX,
+            state.decay_LER,
+            state.beta_LER,
+            state.checkpoint_LRKW,
+        )
+        state.named = NamedSlot(memory, addresses_of(memory))
+    return state.named
+
+
+def place_of(
+    state: SequenceState, start: int, num_rows: int, rope_delta: int = 0, kept: int = 0
+) -> Place:
+    """A sequence's part of a pass."""
+    memory, addresses = named_slot(state)
+    return Place(memory, start, num_rows, rope_delta, kept, addresses)
 
 
 def _table(rows: Pass) -> SequenceTable:
     places = [
         # A prefill brings the angles of its own rows, counted from its first one.
-        Place(
-            slot_memory(span.state),
+        place_of(
+            span.state,
             span.start,
             span.num_rows,
             -span.start if rows.prefill else span.state.rope_delta,

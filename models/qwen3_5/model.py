@@ -33,6 +33,7 @@ from ocria.models.qwen3_5.decoder import Decoder, prompt_positions, rope_delta
 from ocria.models.qwen3_5.fused import FusedDecoder, can_fuse
 from ocria.models.qwen3_5.static_pass import StaticPass
 from ocria.models.qwen3_5.static_prefill import StaticPrefill
+from ocria.models.qwen3_5.static_vision import StaticVision
 from ocria.models.qwen3_5.vision import VisionTower
 from ocria.models.qwen3_5.weight_codes import Stored, weight_codes
 
@@ -200,6 +201,11 @@ class Qwen35(nn.Module):
             num_sequences=num_sequences,
             tap_layers=self.tap_layers,
         )
+
+    @torch.inference_mode()
+    def static_vision(self, image: ImagePatches) -> StaticVision | None:
+        """The vision tower over pages of this one's grid, likewise."""
+        return None if self.fused is None else StaticVision(self.model.visual, image)
 
     @torch.inference_mode()
     def embed(self, ids_T: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ocria.kernels.sequence_table import NUM_COLUMNS, Place, SequenceTable, host_rows
 from ocria.models.base import WINDOW, Best, Output, Window
-from ocria.models.qwen3_5.fused import FusedDecoder, slot_memory
+from ocria.models.qwen3_5.fused import FusedDecoder, named_slot, place_of
 
 
 class StaticPass:
@@ -50,7 +50,7 @@ class StaticPass:
         self._host_rows_BF = self._host[:table_size].view(num_sequences, NUM_COLUMNS)
         self._host_ids_M, self._ids_M = self._host[table_size:], self._given[table_size:]
         self._copied = torch.cuda.Event() if pinned else None
-        memory = slot_memory(windows[0].state)
+        memory = named_slot(windows[0].state).memory
         self._table = SequenceTable(
             rows_BF=self._given[:table_size].view(num_sequences, NUM_COLUMNS),
             memory=(memory,) * num_sequences,
@@ -68,10 +68,10 @@ class StaticPass:
         ids = [token for window in windows for token in window.token_ids]
         self._host_ids_M[: len(ids)] = torch.tensor(ids)
         places = [
-            Place(slot_memory(state), state.length, len(window_ids), state.rope_delta)
+            place_of(state, state.length, len(window_ids), state.rope_delta)
             for state, window_ids in windows
         ]
-        idle = Place(places[0].memory, 0, 0)
+        idle = Place(places[0].memory, 0, 0, addresses=places[0].addresses)
         places += [idle] * (self._host_rows_BF.shape[0] - len(places))
         self._host_rows_BF.copy_(host_rows(places))
         self._given.copy_(self._host, non_blocking=True)

@@ -14,7 +14,7 @@ from ocria.kernels.block_attention import RotaryTable
 from ocria.kernels.sequence_table import NUM_COLUMNS, Place, SequenceTable, host_rows
 from ocria.models.base import PREFILL_CHUNK, Chunk, Output, SequenceState
 from ocria.models.qwen3_5.decoder import Decoder, prompt_positions, rope_delta
-from ocria.models.qwen3_5.fused import FusedDecoder, chunk_angles, slot_memory
+from ocria.models.qwen3_5.fused import FusedDecoder, chunk_angles, place_of
 
 _IDS, _IS_IMAGE, _POSITIONS = 0, 1, 2
 _NUM_LINES = 5
@@ -56,7 +56,7 @@ class StaticPrefill:
         self._lines = self._given[table_size:].view(_NUM_LINES, num_rows)
         self._image_MD = embedding.new_zeros(num_rows, embedding.shape[1])
         self._copied = torch.cuda.Event() if pinned else None
-        idle = Place(slot_memory(state), 0, 0)
+        idle = place_of(state, 0, 0)
         self._table = SequenceTable(
             rows_BF=self._given[:table_size].view(num_sequences, NUM_COLUMNS),
             memory=(idle.memory,) * num_sequences,
@@ -89,7 +89,7 @@ class StaticPrefill:
                 self._host_lines[_IS_IMAGE, put] = 1
                 self._image_MD[put] = image_ND[taken].to(self._image_MD.dtype)
             # A pass brings the angles of its own rows.
-            places.append(Place(slot_memory(state), start, end - start, first - start))
+            places.append(place_of(state, start, end - start, first - start))
             first = rows.stop
         self._put(places)
 

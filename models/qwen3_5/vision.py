@@ -145,13 +145,17 @@ class VisionTower(nn.Module):
         assert values_PX.shape[0] == grid_h * grid_w, (
             f"{values_PX.shape[0]} patches do not fill a grid of {grid_h} x {grid_w}"
         )
-        geometry = self._geometry(grid_h, grid_w)
+        return self.encode(values_PX, self.geometry(grid_h, grid_w))
+
+    def encode(self, values_PX: Tensor, geometry: Geometry) -> Tensor:
+        """The same for patches of a known geometry."""
         x_PC = self.patch_embed(values_PX.to(self.pos_embed.weight.dtype)) + geometry.position_PC
         for block in self.blocks:
             x_PC = block(x_PC, geometry)
         return self.merger(x_PC)
 
-    def _geometry(self, grid_h: int, grid_w: int) -> Geometry:
+    def geometry(self, grid_h: int, grid_w: int) -> Geometry:
+        """Positions of a grid's patches; those of the last few grids are kept."""
         key = (grid_h, grid_w)
         if key not in self._geometries:
             self._geometries[key] = self._make_geometry(grid_h, grid_w)

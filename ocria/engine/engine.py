@@ -158,7 +158,7 @@ class Engine:
         """What comes before a page's first chunk."""
         request, started = running.request, time.perf_counter()
         if request.image is not None:
-            running.image_ND = self._target.encode_image(request.image)
+            running.image_ND = self._graphs.encode_image(request.image)
             running.vision_s = time.perf_counter() - started
         if request.drafter is not None:
             request.drafter.prepare(request.prompt)

@@ -6,6 +6,7 @@ host needs of a verify pass is copied to it behind the pass, and one wait serves
 read side by side, a chunk of each in a pass.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -13,7 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ocria.models.base import ROW_TILE, Best, Chunk, Output, SequenceState, Target, Window
+from ocria.models.base import (
+    ROW_TILE,
+    Best,
+    Chunk,
+    ImagePatches,
+    Output,
+    SequenceState,
+    Target,
+    Window,
+)
 
 T = TypeVar("T")
 
@@ -42,6 +52,18 @@ class StaticPrefill(Protocol):
         ...
 
 
+class StaticVision(Protocol):
+    """The vision tower over pages of one grid."""
+
+    def load(self, image: ImagePatches) -> None:
+        """Puts a page in place."""
+        ...
+
+    def run(self) -> Tensor:
+        """Its image tokens [N, D]."""
+        ...
+
+
 @runtime_checkable
 class StaticTarget(Protocol):
     """A target that has passes of fixed sizes."""
@@ -63,6 +85,10 @@ class StaticTarget(Protocol):
 
     def static_prefill(self, state: SequenceState, num_sequences: int) -> StaticPrefill | None:
         """The same for a chunk each of so many prompts in the pool of `state`, none loaded."""
+        ...
+
+    def static_vision(self, image: ImagePatches) -> StaticVision | None:
+        """The same of the vision tower, for pages of this one's grid."""
         ...
 
 
@@ -110,6 +136,14 @@ class CapturedPrefill(NamedTuple):
     replay: Callable[[], None]
 
 
+class CapturedVision(NamedTuple):
+    """A run of the vision tower and what replays it into its image tokens."""
+
+    static: StaticVision
+    image_ND: Tensor
+    replay: Callable[[], None]
+
+
 class HostBest(NamedTuple):
     """`Best` on the host."""
 
@@ -145,6 +179,9 @@ class Launched(NamedTuple):
 _Key = tuple[int, int, bool, tuple[int, ...]]
 """Rows, sequences, whether with logits, tapped layers."""
 
+_KEPT_GRIDS = 8
+"""Page shapes whose runs of the vision tower are kept: some 100 MB each at full size."""
+
 CHUNKS_AT_ONCE = 4
 """Prompts of which a captured pass reads a chunk: with 1,024 rows a GPU is busy."""
 
@@ -165,7 +202,25 @@ class GraphRunner:
         self._forbidden_V = forbidden_V.to(target.device)
         self._captured: dict[_Key, Captured | None] = {}
         self._prefills: dict[tuple[int, tuple[int, ...]], CapturedPrefill | None] = {}
+        self._visions: OrderedDict[tuple[int, int], CapturedVision | None] = OrderedDict()
         self._layout: tuple[tuple[int, ...], ...] = ()
+
+    def encode_image(self, image: ImagePatches) -> Tensor:
+        """See `Target.encode_image`. A page shape is captured when it comes a second time."""
+        grid = (image.grid_h, image.grid_w)
+        is_known = grid in self._visions
+        captured = self._visions.pop(grid, None)
+        if captured is None and is_known and self._static_target is not None:
+            static = self._static_target.static_vision(image)
+            captured = None if static is None else capture_vision(static)
+        self._visions[grid] = captured
+        if len(self._visions) > _KEPT_GRIDS:
+            self._visions.popitem(last=False)
+        if captured is None:
+            return self._target.encode_image(image)
+        captured.static.load(image)
+        captured.replay()
+        return captured.image_ND.clone()
 
     @property
     def chunks_at_once(self) -> int:
@@ -272,6 +327,11 @@ def capture(static: StaticPass) -> Captured:
 def capture_prefill(static: StaticPrefill) -> CapturedPrefill:
     """Runs the pass while it has no rows, which changes nothing, and captures it on CUDA."""
     return CapturedPrefill(static, *record(static.run))
+
+
+def capture_vision(static: StaticVision) -> CapturedVision:
+    """Runs the tower over the loaded page and captures that on CUDA."""
+    return CapturedVision(static, *record(static.run))
 
 
 def can_record(device: torch.device) -> bool:

@@ -8,16 +8,18 @@ from ocria.engine.engine import Engine, EngineConfig
 from ocria.engine.graphs import (
     Captured,
     CapturedPrefill,
+    CapturedVision,
     GraphRunner,
     Landing,
     StaticPass,
     StaticPrefill,
+    StaticVision,
     rounded_rows,
 )
 from ocria.engine.request import Request
 from ocria.engine.speculative import Sampling
 from ocria.engine.state import StatePool
-from ocria.models.base import Chunk, Prompt, Window
+from ocria.models.base import Chunk, ImagePatches, Prompt, Window
 from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
@@ -62,12 +64,24 @@ def call_prefill(static: StaticPrefill) -> CapturedPrefill:
     return CapturedPrefill(static, output, replay)
 
 
+def call_vision(static: StaticVision) -> CapturedVision:
+    """The same of the vision tower."""
+    image_ND = static.run()
+
+    @torch.inference_mode()
+    def replay() -> None:
+        image_ND.copy_(static.run())
+
+    return CapturedVision(static, image_ND, replay)
+
+
 @pytest.fixture(autouse=True)
 def _calls_for_captures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.node.get_closest_marker("gpu"):
         return
     monkeypatch.setattr(graphs, "capture", call)
     monkeypatch.setattr(graphs, "capture_prefill", call_prefill)
+    monkeypatch.setattr(graphs, "capture_vision", call_vision)
 
 
 @pytest.fixture
@@ -141,6 +155,28 @@ def test_prompts_read_side_by_side_equal_prompts_read_alone(model: Qwen35) -> No
             torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+def test_pages_of_a_known_shape_go_by_a_captured_tower(
+    model: Qwen35, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = []
+    monkeypatch.setattr(
+        graphs, "capture_vision", lambda static: captured.append(static) or call_vision(static)
+    )
+    generator = torch.Generator().manual_seed(8)
+    runner, kept = GraphRunner(model), []
+    for height, width in ((4, 6), (2, 2), (4, 6), (4, 6), (2, 2)):
+        values_PC = torch.randn(height * width, 768, generator=generator)
+        image = ImagePatches(values_PC, height, width)
+        kept.append((runner.encode_image(image), model.encode_image(image)))
+    # One page's tokens are not written over by the next one's.
+    for found, expected in kept:
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+    assert len(captured) == 2
+    for side in range(2, 22, 2):
+        runner.encode_image(ImagePatches(torch.randn(side * 2, 768), side, 2))
+    assert len(runner._visions) == 8
+
+
 def test_best_tokens_need_no_logits(model: Qwen35) -> None:
     pool = StatePool(model, num_slots=1, max_positions=256)
     _, state = pool.acquire()
@@ -195,6 +231,17 @@ def test_an_engine_s_greedy_page_comes_from_best_tokens(
     plain = Engine(model, config).run(Request(prompt=Prompt((5, 6, 8)), image=None, max_tokens=9))
     assert plain.token_ids == pages[0].token_ids
     assert plain.logprobs == pytest.approx(pages[0].logprobs, abs=1e-4)
+
+
+@pytest.mark.gpu
+def test_a_captured_tower_equals_a_plain_one_bit_for_bit() -> None:
+    folder = next(path for path in sorted(SHIPPED.iterdir()) if path.is_dir())
+    target = load(folder, device=torch.device("cuda:0")).target
+    runner = GraphRunner(target)
+    generator = torch.Generator().manual_seed(9)
+    for _ in range(3):
+        image = ImagePatches(torch.randn(88 * 64, 768, generator=generator), 88, 64)
+        assert torch.equal(runner.encode_image(image), target.encode_image(image))
 
 
 @pytest.mark.gpu

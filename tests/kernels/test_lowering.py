@@ -56,7 +56,7 @@ def test_streamed_codes_go_straight_to_registers(tmp_path: Path) -> None:
 
 def test_the_narrowest_heads_compile(tmp_path: Path) -> None:
     found = lowered("sm_90", tmp_path, "--only", "4x32")
-    kinds = ("prefill", "prepare", "prepare_fold", "apply", "apply_fold")
+    kinds = (kernel + mode for kernel in ("prepare", "apply") for mode in ("", "_fold", "_prefill"))
     assert set(found) == {f"delta_{kind}_4x32" for kind in kinds}
     assert_tensor_cores(found, "sm_90")
 

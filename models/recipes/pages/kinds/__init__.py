@@ -92,12 +92,12 @@ UNTURNED = ("empty", "chart", "foreign", "strings", "formula", "line")
 # How often each kind is drawn for each family of page shapes.
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
-        "article": 9, "book": 7, "contract": 7, "paper": 9, "maths": 11, "report": 10, "letter": 4,
-        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 5,
-        "magazine": 6, "strings": 4, "empty": 2, "table": 3, "statistics": 12,
-        "journal": 12, "boxes": 7, "printed": 14, "annex": 3, "chart": 1,
-        "statute": 6, "contents": 3, "typescript": 7, "old_book": 6, "old_print": 3,
-        "repeats": 3, "foreign": 2, "receipt": 3, "roll": 3,
+        "article": 12, "book": 8, "contract": 9, "paper": 11, "maths": 11, "report": 10, "letter": 5,
+        "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 7,
+        "magazine": 8, "strings": 4, "empty": 2, "table": 3, "statistics": 8,
+        "journal": 10, "boxes": 7, "printed": 12, "annex": 1,
+        "statute": 8, "contents": 3, "typescript": 8, "old_book": 7, "old_print": 4,
+        "repeats": 3, "foreign": 2, "receipt": 4, "roll": 3,
     },
     "dense": {
         "small_article": 10, "small_contract": 7, "small_statute": 11, "small_paper": 15,
@@ -108,13 +108,13 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "landscape": {
         "slide": 22, "report": 18, "article": 18, "table": 10, "newspaper": 4, "empty": 3,
         "spending": 4, "magazine": 3, "statistics": 10,
-        "ledger": 13, "register": 9, "blank_form": 4, "annex": 1, "manual": 3, "chart": 2,
+        "ledger": 13, "register": 9, "blank_form": 4, "annex": 1, "manual": 3,
     },
     "tall": {"roll": 32, "receipt": 24, "region": 14, "article": 12, "strings": 5, "manual": 5},
     "crop": {
         "science_table": 36, "statistics_table": 14, "table": 8,
         "region": 22, "formula": 16, "strings": 9, "code": 4,
-        "slide": 3, "empty": 3, "line": 3, "chart": 5,
+        "slide": 3, "empty": 3, "line": 3,
     },
     "strip": {"line": 52, "formula": 30, "strings": 18},
 }  # fmt: skip

@@ -14,7 +14,7 @@ from ocria.models.recipes.pages.typeset import Manuscript, Style, grey
 from .charts import chart_source
 
 # Share of a running text's figures that have words in them.
-_WORDED = 0.6
+_WORDED = 0.3
 
 
 def figure_source(rng: random.Random, width: str, height_pt: float) -> str:
