@@ -30,7 +30,7 @@ squared: how tall a block may be whose box says otherwise."""
 _TALLER, _TALLER_THAN_TEXT, _TALLER_BY = 2.5, 1.7, 0.03
 """A place may be as many times as tall as its box or its text's area, and more by the last, as a
 share of the page's height."""
-_MOST = 100
+_MOST = 60
 """Places that are kept of a block."""
 
 _LEFT, _RIGHT, _SIDE_BOUND = 0.006, 0.012, 3.0

@@ -87,8 +87,11 @@ class PageLines:
         self.height, self.width = ink_HW.shape
         self.slope = _slope(ink_HW)
         self._pad = math.ceil(abs(self.slope) * self.width / 2)
-        self._ink_HW = _levelled(ink_HW, self.slope, self._pad)
-        self.line_height = _line_height(self._ink_HW)
+        level_HW = _levelled(ink_HW, self.slope, self._pad)
+        self.line_height = _line_height(level_HW)
+        # Ink above each row and left of each column: counts of any part are differences.
+        self._above_HW = np.pad(level_HW.cumsum(axis=0, dtype=np.int32), ((1, 0), (0, 0)))
+        self._before_HW = np.pad(level_HW.cumsum(axis=1, dtype=np.int32), ((0, 0), (1, 0)))
 
     def level(self, box: Box) -> Box:
         """A box in fractions of the page, in pixels of the level ink."""
@@ -118,16 +121,18 @@ class PageLines:
         margin, reach_px = self.width * _MARGIN, int(self.width * _REACH)
         x0, x1 = max(0, int(box[0] - margin)), min(self.width, int(box[2] + margin) + 1)
         first = max(0, int(box[1] - reach))
-        left = max(0, x0 - reach_px)
-        window_RC = self._ink_HW[first : max(first, int(box[3] + reach) + 1), left : x1 + reach_px]
-        count_R = np.count_nonzero(window_RC[:, x0 - left : x1 - left], axis=1)
-        bands = _bands(count_R, self.line_height)
+        behind = max(first, int(box[3] + reach) + 1)
+        count_R = self._before_HW[first:behind, x1] - self._before_HW[first:behind, x0]
+        bands = _bands(count_R, self.line_height) + first
         if not len(bands):
             return Lines(**dict.fromkeys(("top", "bottom", "left", "right", "width"), np.empty(0)))
-        lines = _lines(window_RC, bands, x0 - left, x1 - left)
+        left = max(0, x0 - reach_px)
+        above_RC = self._above_HW[:, left : x1 + reach_px]
+        count_NC = above_RC[bands[:, 1]] - above_RC[bands[:, 0]]
+        lines = _lines(count_NC, bands, x0 - left, x1 - left)
         return Lines(
-            top=lines[0] + first,
-            bottom=lines[1] + first,
+            top=lines[0],
+            bottom=lines[1],
             left=lines[2] + left,
             right=lines[3] + left,
             width=lines[4],
@@ -233,17 +238,13 @@ def _joined(bands: list[tuple[int, int]], typical: float) -> list[tuple[int, int
 
 
 def _lines(
-    window_RC: NDArray[np.bool_], bands: NDArray[np.intp], x0: int, x1: int
+    count_NC: NDArray[np.int32], bands: NDArray[np.intp], x0: int, x1: int
 ) -> NDArray[np.float64]:
     """Top, bottom, left, right and width of the bands' lines between columns x0 and x1: [5, N].
 
     A piece of a line whose middle lies between them is taken whole; a line without any such is
     another column's.
     """
-    edges = bands.ravel()
-    if edges[-1] == len(window_RC):
-        edges = edges[:-1]
-    count_NC = np.add.reduceat(window_RC, edges, axis=0, dtype=np.int16)[::2]
     height_N = bands[:, 1] - bands[:, 0]
     padded = np.pad(count_NC, ((0, 0), (1, 1)))
     columns = padded.shape[1]
