@@ -23,6 +23,7 @@ import argparse
 import csv
 import difflib
 import pickle
+import random
 import sys
 import time
 from collections import defaultdict
@@ -133,6 +134,8 @@ def _read(arguments: argparse.Namespace) -> None:
     waiting = [(path, sample) for path, sample in waiting if not path.exists()]
     if not waiting:
         return
+    # A run that is stopped has seen pages of all sorts.
+    random.Random(arguments.seed).shuffle(waiting)
     reader = load_page_reader(ParseOptions(device="cpu"), most_pages=SIDE_BY_SIDE, isolates=True)
     begun = {}
     with mock.patch.object(page_job, "snapped", lambda page, _: page):

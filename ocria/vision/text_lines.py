@@ -22,8 +22,10 @@ Box = tuple[float, float, float, float]
 _MEASURED_PIXELS = 2_000_000
 _LEAST_CONTRAST = 25
 """Grey levels. Pale, blurred print is wanted here; that something stands there is known."""
+_RULE_LENGTH = 0.04
+"""Of an upright rule, as a share of the page's long side."""
 
-_SLAB_PX = 64
+_SLAB_PX = 32
 _MOST_SKEW = 0.06
 """Rise over run: 3.4 degrees."""
 _COARSE, _FINE = 0.006, 0.001
@@ -31,8 +33,9 @@ _MUST_GAIN = 1.02
 
 _VALLEY = 0.25
 """Of the lower of two peaks of ink: less than this between them parts two lines."""
-_VALLEY_OF_TALL, _TALL = 0.55, 1.6
-"""The same within what is taller than so many lines."""
+_VALLEY_OF_TALL, _TALL, _PEAK = 0.55, 1.6, 0.3
+"""The same within what is taller than so many lines, and how much of the highest peak others are:
+stems of tall letters are none."""
 _LEAST_PX = 4
 _MOST_TYPICAL = 1.5
 """Of the page's lines, by those of a column: where pictures stand in it, they are no measure."""
@@ -83,7 +86,7 @@ class PageLines:
     """
 
     def __init__(self, rgb: NDArray[np.uint8]) -> None:
-        ink_HW = without_rules(ink_map(rgb, _MEASURED_PIXELS, _LEAST_CONTRAST))
+        ink_HW = without_rules(ink_map(rgb, _MEASURED_PIXELS, _LEAST_CONTRAST), _RULE_LENGTH)
         self.height, self.width = ink_HW.shape
         self.slope = _slope(ink_HW)
         self._pad = math.ceil(abs(self.slope) * self.width / 2)
@@ -141,11 +144,18 @@ class PageLines:
 
 def _slope(ink_HW: NDArray[np.bool_]) -> float:
     """Rows a column that lines sink: where rows of ink are told best from the gaps between."""
+    coarse = _sharpest(ink_HW, 2 * _SLAB_PX, np.arange(-_MOST_SKEW, _MOST_SKEW + 1e-9, _COARSE))
+    fine = np.arange(coarse - _COARSE, coarse + _COARSE + 1e-9, _FINE)
+    return _sharpest(ink_HW, _SLAB_PX, np.append(0.0, fine))
+
+
+def _sharpest(ink_HW: NDArray[np.bool_], slab_px: int, slopes: NDArray[np.float64]) -> float:
+    """The slope that makes rows differ most from their neighbours; 0 where none is much better."""
     height, width = ink_HW.shape
-    edges = np.arange(0, width, _SLAB_PX)
+    edges = np.arange(0, width, slab_px)
     count_SH = np.ascontiguousarray(np.add.reduceat(ink_HW, edges, axis=1, dtype=np.int16).T)
-    middles_S = edges + _SLAB_PX / 2 - width / 2
-    pad = math.ceil((_MOST_SKEW + _COARSE) * (width / 2 + _SLAB_PX))
+    middles_S = (edges + np.append(edges[1:], width)) / 2 - width / 2
+    pad = math.ceil(np.abs(slopes).max() * width / 2)
 
     def sharpness(slope: float) -> float:
         total = np.zeros(height + 2 * pad, np.int32)
@@ -154,9 +164,8 @@ def _slope(ink_HW: NDArray[np.bool_]) -> float:
             total[first : first + height] += count_H
         return float((np.diff(total).astype(np.float64) ** 2).sum())
 
-    coarse = max(np.arange(-_MOST_SKEW, _MOST_SKEW + 1e-9, _COARSE), key=sharpness)
-    best = max(coarse + np.arange(-_COARSE, _COARSE + 1e-9, _FINE), key=sharpness)
-    return float(best) if sharpness(best) > _MUST_GAIN * sharpness(0.0) else 0.0
+    best = float(max(slopes, key=sharpness))
+    return best if sharpness(best) > _MUST_GAIN * sharpness(0.0) else 0.0
 
 
 def _levelled(ink_HW: NDArray[np.bool_], slope: float, pad: int) -> NDArray[np.bool_]:
@@ -190,7 +199,7 @@ def _bands(count_R: NDArray[np.intp], line_height: float) -> NDArray[np.intp]:
         part
         for a, b in bands
         for part in (
-            _parted(count_R, a, b, _VALLEY_OF_TALL, max(_LEAST_PX, int(0.6 * typical)))
+            _parted(count_R, a, b, _VALLEY_OF_TALL, max(_LEAST_PX, int(0.6 * typical)), _PEAK)
             if b - a > _TALL * typical
             else [(a, b)]
         )
@@ -208,19 +217,26 @@ def _typical_height(bands: list[tuple[int, int]]) -> float:
 
 
 def _parted(
-    count_R: NDArray[np.intp], a: int, b: int, valley: float, least: int
+    count_R: NDArray[np.intp], a: int, b: int, valley: float, least: int, least_peak: float = 0.0
 ) -> list[tuple[int, int]]:
-    """Rows a..b cut where there is little ink between two peaks, no part lower than `least`."""
+    """Rows a..b cut where there is little ink between two peaks, no part lower than `least`.
+
+    A peak is no less than `least_peak` of the highest one.
+    """
     if b - a < 2 * least:
         return [(a, b)]
     part = count_R[a:b]
     before, after = np.maximum.accumulate(part), np.maximum.accumulate(part[::-1])[::-1]
-    depth = (part / np.minimum(before, after))[least : len(part) - least + 1]
+    peak = np.minimum(before, after)
+    depth = np.where(peak < least_peak * before[-1], 1.0, part / peak)
+    depth = depth[least : len(part) - least + 1]
     cut = int(depth.argmin())
     if depth[cut] >= valley:
         return [(a, b)]
     cut += a + least
-    return _parted(count_R, a, cut, valley, least) + _parted(count_R, cut, b, valley, least)
+    return _parted(count_R, a, cut, valley, least, least_peak) + _parted(
+        count_R, cut, b, valley, least, least_peak
+    )
 
 
 def _joined(bands: list[tuple[int, int]], typical: float) -> list[tuple[int, int]]:
