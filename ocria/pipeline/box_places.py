@@ -43,9 +43,12 @@ _UNEVEN, _UNEVEN_BOUND = 1.0, 3.0
 """For the widest gap between two lines less the narrowest one, in heights of a line."""
 _SIZES, _SIZES_BOUND = 0.5, 2.0
 """For the logarithm of the tallest line over the lowest one."""
+_SHORT, _UNFILLED, _UNFILLED_BOUND = 0.15, 3.0, 6.0
+"""For a line that ends that far, as a share of the box's width, before its right side, though
+another line follows."""
 _FEWER, _MORE = 5.0, 1.5
 """For the logarithm of a table's lines over its rows."""
-_LETTERS, _LETTERS_BOUND = 0.4, 4.0
+_LETTERS, _LETTERS_BOUND = 0.55, 6.0
 """Of the logarithm of a letter's width, for one over the square root of the number of letters, and
 the bound. Where text is right, long paragraphs lie within 0.05 of the page's median."""
 _NO_LINES = 10.0
@@ -166,6 +169,10 @@ def find_places(block: Block, box: Box, page: PageLines) -> Places | None:
     cost = _box_cost(taken, box, page)
     if num_letters:
         cost += _evenness_cost(lines, first, last, taken.line_height)
+        is_short = lines.right < x1 - _SHORT * (x1 - x0)
+        cost += np.minimum(
+            _UNFILLED * _sums(is_short.astype(float), first, last - 1), _UNFILLED_BOUND
+        )
     if block.type == "table":
         cost += _rows_cost(last - first + 1, (block.html or "").count("<tr"))
     return Places(
