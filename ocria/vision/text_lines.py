@@ -30,9 +30,10 @@ _MOST_SKEW = 0.06
 """Rise over run: 3.4 degrees."""
 _COARSE, _FINE = 0.006, 0.001
 _MUST_GAIN = 1.02
+"""Contrast between rows: by so much a leaning page must be better told than a level one."""
 
 _VALLEY = 0.25
-"""Of the lower of two peaks of ink: less than this between them parts two lines."""
+"""Of the lower of two peaks of ink: a row with less between them parts two lines."""
 _VALLEY_OF_TALL, _TALL, _PEAK = 0.55, 1.6, 0.3
 """The same within what is taller than so many lines, and how much of the highest peak others are:
 stems of tall letters are none."""
@@ -83,6 +84,7 @@ class PageLines:
         height: of the ink map, in pixels.
         width: the same.
         slope: rows that lines sank from one column to the next.
+        line_height: the usual one.
     """
 
     def __init__(self, rgb: NDArray[np.uint8]) -> None:
@@ -93,8 +95,8 @@ class PageLines:
         level_HW = _levelled(ink_HW, self.slope, self._pad)
         self.line_height = _line_height(level_HW)
         # Ink above each row and left of each column: counts of any part are differences.
-        self._above_HW = np.pad(level_HW.cumsum(axis=0, dtype=np.int32), ((1, 0), (0, 0)))
-        self._before_HW = np.pad(level_HW.cumsum(axis=1, dtype=np.int32), ((0, 0), (1, 0)))
+        self._above_WH = _running_sums(np.ascontiguousarray(level_HW.T))
+        self._before_HW = _running_sums(level_HW)
 
     def level(self, box: Box) -> Box:
         """A box in fractions of the page, in pixels of the level ink."""
@@ -122,7 +124,9 @@ class PageLines:
             reach: in the same.
         """
         margin, reach_px = self.width * _MARGIN, int(self.width * _REACH)
-        x0, x1 = max(0, int(box[0] - margin)), min(self.width, int(box[2] + margin) + 1)
+        x0, x1 = (
+            min(self.width, max(0, int(side))) for side in (box[0] - margin, box[2] + margin + 1)
+        )
         first = max(0, int(box[1] - reach))
         behind = max(first, int(box[3] + reach) + 1)
         count_R = self._before_HW[first:behind, x1] - self._before_HW[first:behind, x0]
@@ -130,8 +134,8 @@ class PageLines:
         if not len(bands):
             return Lines(**dict.fromkeys(("top", "bottom", "left", "right", "width"), np.empty(0)))
         left = max(0, x0 - reach_px)
-        above_RC = self._above_HW[:, left : x1 + reach_px]
-        count_NC = above_RC[bands[:, 1]] - above_RC[bands[:, 0]]
+        above_CH = self._above_WH[left : x1 + reach_px]
+        count_NC = (above_CH[:, bands[:, 1]] - above_CH[:, bands[:, 0]]).T
         lines = _lines(count_NC, bands, x0 - left, x1 - left)
         return Lines(
             top=lines[0],
@@ -140,6 +144,13 @@ class PageLines:
             right=lines[3] + left,
             width=lines[4],
         )
+
+
+def _running_sums(ink: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Int [rows, columns + 1]: ink in each row before each column."""
+    sums = np.zeros((ink.shape[0], ink.shape[1] + 1), np.int32)
+    np.cumsum(ink, axis=1, out=sums[:, 1:])
+    return sums
 
 
 def _slope(ink_HW: NDArray[np.bool_]) -> float:

@@ -114,6 +114,18 @@ def read(job: PageJob, outcomes: Sequence[Result | PageError]) -> tuple[Page, li
     return following, asked
 
 
+def test_boxes_end_around_the_ink_if_the_checkpoint_is_our_own() -> None:
+    said_so = said("Nobody came to see the second ship. " * 54)
+    corners = [TOKENIZER.special_ids[f"<|{place}|>"] for place in (40, 20, 156, 400)]
+    said_so = replace(said_so, token_ids=(said_so.token_ids[0], *corners, *said_so.token_ids[5:]))
+    page, _ = read(make_job(), [said_so])
+    assert page.blocks[0].bbox == pytest.approx((30, 43, 107, 471), abs=3)
+    job = make_job()
+    job._rules.model.preset = replace(NATIVE, name="another")  # type: ignore[misc]
+    page, _ = read(job, [said_so])
+    assert page.blocks[0].bbox == pytest.approx((28, 20, 110, 401), abs=1)
+
+
 def test_a_loop_is_read_again_in_regions() -> None:
     page, asked = read(
         make_job(), [said("one one", "loop"), said("one two three"), said("four five six")]
