@@ -34,6 +34,8 @@ _MUST_GAIN = 1.02
 
 _VALLEY = 0.25
 """Of the lower of two peaks of ink: a row with less between them parts two lines."""
+_ONE_LINE = 1.2
+"""What is no taller, by the page's lines, is not looked into."""
 _VALLEY_OF_TALL, _TALL, _PEAK = 0.55, 1.6, 0.3
 """The same within what is taller than so many lines, and how much of the highest peak others are:
 stems of tall letters are none."""
@@ -204,7 +206,15 @@ def _line_height(ink_HW: NDArray[np.bool_]) -> float:
 def _bands(count_R: NDArray[np.intp], line_height: float) -> NDArray[np.intp]:
     """Rows of lines, int [N, 2], first and behind the last, from the ink in each row."""
     edges = np.flatnonzero(np.diff(np.pad(count_R > 0, 1).view(np.int8))).reshape(-1, 2).tolist()
-    bands = [part for a, b in edges for part in _parted(count_R, a, b, _VALLEY, _LEAST_PX)]
+    bands = [
+        part
+        for a, b in edges
+        for part in (
+            _parted(count_R, a, b, _VALLEY, _LEAST_PX)
+            if b - a > _ONE_LINE * line_height
+            else [(a, b)]
+        )
+    ]
     typical = min(_typical_height(bands), _MOST_TYPICAL * line_height)
     parts = [
         part
