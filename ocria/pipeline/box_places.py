@@ -93,7 +93,7 @@ class Runs(NamedTuple):
     line_height: Floats
     letter_width: Floats
 
-    def kept(self, kept: NDArray[np.intp]) -> "Runs":
+    def kept(self, kept: Ints) -> "Runs":
         """These of them."""
         return Runs._make(column[kept] for column in self)
 
@@ -169,10 +169,8 @@ def find_places(block: Block, box: Box, page: PageLines) -> Places | None:
     cost = _box_cost(taken, box, page)
     if num_letters:
         cost += _evenness_cost(lines, first, last, taken.line_height)
-        is_short = lines.right < x1 - _SHORT * (x1 - x0)
-        cost += np.minimum(
-            _UNFILLED * _sums(is_short.astype(float), first, last - 1), _UNFILLED_BOUND
-        )
+    if num_letters and block.type != "code":
+        cost += _unfilled_cost(lines, first, last, box)
     if block.type == "table":
         cost += _rows_cost(last - first + 1, (block.html or "").count("<tr"))
     return Places(
@@ -298,6 +296,13 @@ def _evenness_cost(lines: Lines, first: Ints, last: Ints, line_height: Floats) -
     return np.asarray(
         _UNEVEN * np.minimum(uneven, _UNEVEN_BOUND) + _SIZES * np.minimum(sizes, _SIZES_BOUND)
     )
+
+
+def _unfilled_cost(lines: Lines, first: Ints, last: Ints, box: Box) -> Floats:
+    """Text goes on in the line that it is in as long as there is room."""
+    is_short = lines.right < box[2] - _SHORT * (box[2] - box[0])
+    num_short = _sums(is_short.astype(np.float64), first, last - 1)
+    return np.minimum(_UNFILLED * num_short, _UNFILLED_BOUND)
 
 
 def _rows_cost(num_lines: Ints, num_rows: int) -> Floats:
