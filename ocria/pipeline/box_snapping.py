@@ -1,7 +1,7 @@
 """The boxes of a page's blocks, moved to the lines of print that they mean.
 
 A model that reads a page in one go copies left edges well and counts lines badly: down a column its
-boxes drift away from what they are about, by up to a sixth of the page, while gaps between blocks
+boxes drift away from what they are about, by a seventh of the page at times, while gaps between blocks
 and heights of single lines stay right. The ink tells where lines are, the text how many a block
 takes, and blocks come in reading order. So each block chooses a run of lines (`box_places.py`),
 and all choose together: a block answers to the one above it in its column, or beside it in its row,
