@@ -3,10 +3,10 @@
 A place is a run of lines between the sides of the box that the model gave. Costs add up like
 logarithms of probabilities: an error over its usual size, up to a bound, since a box that is
 wrong altogether says no more. Usual sizes are those of 46 self-made pages of 45 kinds (961 blocks):
-of 511, the middle half of errors is up to 3 for the left side and 7 for the right one, 2 for the
-height of one line and 3 for the gap between two blocks. What adds up down a column, and moves a
-box in four by 26 or more and one in a hundred by 130, are the heights of blocks of more lines, which are
-a seventh too small in the median.
+three errors of four are at most 3 of 511 for the left side, 7 for the right one, 2 for the height
+of one line and 3 for the gap between two blocks. Blocks of more lines come out 13 % too low in the
+median, which adds up down a column: one block of four is 26 and more from its box, one of a
+hundred 130.
 
 Shape suffixes: N lines; P places; A, B places of two blocks, the upper one first.
 """

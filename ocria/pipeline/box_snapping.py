@@ -1,11 +1,12 @@
 """The boxes of a page's blocks, moved to the lines of print that they mean.
 
 A model that reads a page in one go copies left edges well and counts lines badly: down a column its
-boxes drift away from what they are about, by a seventh of the page at times, while gaps between blocks
-and heights of single lines stay right. The ink tells where lines are, the text how many a block
-takes, and blocks come in reading order. So each block chooses a run of lines (`box_places.py`),
-and all choose together: a block answers to the one above it in its column, or beside it in its row,
-which makes trees, and the best choice for a tree is found from its ends to its root.
+boxes drift away from what they are about, by a seventh of the page at times, while gaps between
+blocks and heights of single lines stay right. The ink tells where lines are, the text how many a
+block takes, and blocks come in reading order. So each block chooses a run of lines
+(`box_places.py`), and all choose together: a block answers to the one above it in its column, or
+beside it in its row, which makes trees, and the best choice for a tree is found from its ends to
+its root.
 """
 
 import logging
