@@ -28,6 +28,7 @@ from ocria.models.device import staged
 from ocria.models.presets import NATIVE
 from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
+from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.regions import Reading, SecondReading
@@ -63,6 +64,11 @@ class ReadingRules:
         """Whether pages may be read in regions: it was measured with our own checkpoints only."""
         return self.model.preset is NATIVE
 
+    @property
+    def snaps_boxes(self) -> bool:
+        """Whether boxes are moved to the ink: only our own checkpoints' errors were measured."""
+        return self.model.preset is NATIVE
+
 
 class PageJob:
     """One page: `begin`, then `conclude` with each outcome until the page is there."""
@@ -91,6 +97,12 @@ class PageJob:
 
     def conclude(self, outcome: Outcome) -> Request | Page:
         """The page; or another request: for the page turned, or for a region of it."""
+        following = self._following(outcome)
+        if isinstance(following, Page) and isinstance(self.picture, PageImage):
+            return self._snapped(following, self.picture)
+        return following
+
+    def _following(self, outcome: Outcome) -> Request | Page:
         if self._second is not None:
             return self._next_region(self._second, outcome)
         if isinstance(outcome, PageError):
@@ -152,6 +164,18 @@ class PageJob:
     def _region_request(self, second: SecondReading, started: float) -> Request:
         request = self._request(second.picture(), started, may_turn=False)
         return replace(request, max_tokens=second.tokens_left)
+
+    def _snapped(self, page: Page, picture: PageImage) -> Page:
+        """The page as it leaves, its boxes around their ink."""
+        if not self._rules.snaps_boxes:
+            return page
+        started = time.perf_counter()
+        page = snapped(page, picture.rgb)
+        if page.stats is None:
+            return page
+        seconds = page.stats.seconds
+        vision = seconds.vision + time.perf_counter() - started
+        return replace(page, stats=replace(page.stats, seconds=replace(seconds, vision=vision)))
 
     def _with_all_seconds(self, page: Page) -> Page:
         if page.stats is None or self._spent is None:

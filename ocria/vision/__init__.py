@@ -6,9 +6,12 @@ from ocria.vision.preprocessor import PreprocessorConfig
 from ocria.vision.prints import PagePrint
 from ocria.vision.regions import Region, page_regions
 from ocria.vision.resize import SizeRule
+from ocria.vision.text_lines import Lines, PageLines
 
 __all__ = [
     "Ink",
+    "Lines",
+    "PageLines",
     "PagePrint",
     "Patches",
     "PreprocessorConfig",

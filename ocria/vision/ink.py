@@ -68,7 +68,9 @@ def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
     return Ink(fraction=float(ink.mean()), marks=int(marks.sum()))
 
 
-def ink_map(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.bool_]:
+def ink_map(
+    rgb: NDArray[np.uint8], most_pixels: int, least_contrast: int = _MIN_CONTRAST
+) -> NDArray[np.bool_]:
     """Which pixels stand out from the paper around them, a scanner's dark border left out.
 
     Returns bool [H, W] of `rgb` averaged down by the smallest whole number that leaves at most
@@ -77,14 +79,16 @@ def ink_map(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.bool_]:
     factor = _factor(rgb.shape[0] * rgb.shape[1], most_pixels)
     grey = _measured_grey(rgb, most_pixels)
     paper = _paper(grey)
-    ink = _ink(grey, paper) & ~_border_pixels(grey, paper)
+    ink = _ink(grey, paper, least_contrast) & ~_border_pixels(grey, paper)
     return ink[: -(-rgb.shape[0] // factor), : -(-rgb.shape[1] // factor)]
 
 
-def _ink(grey: NDArray[np.int16], paper: NDArray[np.int16]) -> NDArray[np.bool_]:
+def _ink(
+    grey: NDArray[np.int16], paper: NDArray[np.int16], least_contrast: int = _MIN_CONTRAST
+) -> NDArray[np.bool_]:
     contrast = np.abs(grey - paper)
     noise = 1.4826 * float(np.median(contrast[::4, ::4]))
-    ink = contrast > max(_MIN_CONTRAST, _NOISE_DEVIATIONS * noise)
+    ink = contrast > max(least_contrast, _NOISE_DEVIATIONS * noise)
     return ink & _has_neighbours(ink)
 
 

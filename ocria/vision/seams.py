@@ -50,9 +50,15 @@ def cheapest_seam(ink_HW: NDArray[np.bool_], low: int, high: int) -> NDArray[np.
     return np.repeat(path_S + rows.start, np.diff(edges))
 
 
-def without_rules(ink_HW: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Ink without thin upright lines, such as stand in gutters and between the cells of a table."""
-    length = round(max(ink_HW.shape) * _RULE_LENGTH)
+def without_rules(ink_HW: NDArray[np.bool_], least: float = _RULE_LENGTH) -> NDArray[np.bool_]:
+    """Ink without thin upright lines, such as stand in gutters and between the cells of a table.
+
+    Args:
+        ink_HW: the ink.
+        least: length of a rule, as a share of the long side. Stems of letters in large headings
+            are longer than the usual one.
+    """
+    length = round(max(ink_HW.shape) * least)
     upright = _in_runs(ink_HW, length, axis=0)
     return np.asarray(ink_HW & ~(upright & ~_in_runs(ink_HW, _RULE_PX, axis=1)))
 

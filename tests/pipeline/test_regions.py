@@ -59,7 +59,10 @@ def lines(
 def make_job(max_tokens: int = 500) -> PageJob:
     prompt = SimpleNamespace(fill=lambda rows, columns: Prompt((1, 2), -1, rows, columns))
     model = SimpleNamespace(
-        tokenizer=TOKENIZER, preset=NATIVE, tokens=SimpleNamespace(prompt=prompt)
+        tokenizer=TOKENIZER,
+        preset=NATIVE,
+        tokens=SimpleNamespace(prompt=prompt),
+        target=SimpleNamespace(device=torch.device("cpu"), dtype=torch.float32),
     )
     rules = ReadingRules(
         model=model,  # type: ignore[arg-type]
@@ -112,6 +115,18 @@ def read(job: PageJob, outcomes: Sequence[Result | PageError]) -> tuple[Page, li
         following = job.conclude(outcome)
     assert isinstance(following, Page)
     return following, asked
+
+
+def test_boxes_end_around_the_ink_if_the_checkpoint_is_our_own() -> None:
+    said_so = said("Nobody came to see the second ship. " * 54)
+    corners = [TOKENIZER.special_ids[f"<|{place}|>"] for place in (40, 20, 156, 400)]
+    said_so = replace(said_so, token_ids=(said_so.token_ids[0], *corners, *said_so.token_ids[5:]))
+    page, _ = read(make_job(), [said_so])
+    assert page.blocks[0].bbox == pytest.approx((30, 43, 107, 471), abs=3)
+    job = make_job()
+    job._rules.model.preset = replace(NATIVE, name="another")  # type: ignore[misc]
+    page, _ = read(job, [said_so])
+    assert page.blocks[0].bbox == pytest.approx((28, 20, 110, 401), abs=1)
 
 
 def test_a_loop_is_read_again_in_regions() -> None:

@@ -60,7 +60,10 @@ def make_job(rotation: Rotation = 0) -> PageJob:
     tokenizer = Tokenizer(folder / "tokenizer.json")
     prompt = SimpleNamespace(fill=lambda rows, columns: Prompt((1, 2), -1, rows, columns))
     model = SimpleNamespace(
-        tokenizer=tokenizer, preset=NATIVE, tokens=SimpleNamespace(prompt=prompt)
+        tokenizer=tokenizer,
+        preset=NATIVE,
+        tokens=SimpleNamespace(prompt=prompt),
+        target=SimpleNamespace(device=torch.device("cpu"), dtype=torch.float32),
     )
     rules = ReadingRules(
         model=model,  # type: ignore[arg-type]

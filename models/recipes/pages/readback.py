@@ -283,6 +283,8 @@ def _part_on_page(block: Block, number: int, patch: Patch, done: dict[int, int])
     if not block.splittable:
         raise UnfaithfulPageError(f"{block.type} {whole[:60]!r} was cut to {ink[:60]!r}")
     part = block.part(start, start + len(ink))
+    if not part.runs:
+        raise UnfaithfulPageError(f"{block.type} {whole[:60]!r} has a part without text")
     ends_hyphenated = patch.text.rstrip().endswith(("\x02", "\u2010", "-"))
     return part.hyphenated() if ends_hyphenated else part
 
