@@ -1,6 +1,7 @@
 """Page pixels to what the vision encoder reads, and whether there is anything to read."""
 
-from ocria.vision.ink import Ink, measure_ink
+from ocria.vision.ink import Ink, ink_map, measure_ink
+from ocria.vision.lines import LineCells, line_cells
 from ocria.vision.patches import Patches, page_patches
 from ocria.vision.preprocessor import PreprocessorConfig
 from ocria.vision.prints import PagePrint
@@ -9,11 +10,14 @@ from ocria.vision.resize import SizeRule
 
 __all__ = [
     "Ink",
+    "LineCells",
     "PagePrint",
     "Patches",
     "PreprocessorConfig",
     "Region",
     "SizeRule",
+    "ink_map",
+    "line_cells",
     "measure_ink",
     "page_patches",
     "page_regions",
