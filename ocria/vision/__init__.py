@@ -5,10 +5,11 @@ from ocria.vision.lines import LineCells, line_cells
 from ocria.vision.patches import Patches, page_patches
 from ocria.vision.preprocessor import PreprocessorConfig
 from ocria.vision.prints import PagePrint
-from ocria.vision.regions import Region, page_regions
+from ocria.vision.regions import MEASURED_PIXELS, Region, column_boxes, page_regions
 from ocria.vision.resize import SizeRule
 
 __all__ = [
+    "MEASURED_PIXELS",
     "Ink",
     "LineCells",
     "PagePrint",
@@ -16,6 +17,7 @@ __all__ = [
     "PreprocessorConfig",
     "Region",
     "SizeRule",
+    "column_boxes",
     "ink_map",
     "line_cells",
     "measure_ink",
