@@ -1,8 +1,9 @@
 """Finds lines that the picture shows and no block's text accounts for: what was left out silently.
 
 Boxes lie beside their ink by a line and more, so no line is lost merely because no box covers it.
-Every block pays for lines with its letters: first those under its box, then those near it. Lines
-that nobody pays for are lost, whether no box is there or one whose text is too short for it.
+Every block pays for lines with its letters: first those under its box, then those near it, and with
+what it has to spare those of its column. Lines that nobody pays for are lost, whether no box is
+there or one whose text is too short for it.
 Thresholds were set on self-made pages only (docs/log.md).
 """
 
@@ -26,6 +27,9 @@ _NEAR = 0.04, 0.08
 0.004 and 0.015 off in the middle, one of twenty 0.03 and 0.14."""
 _REACHES = (0.0, 0.17, 0.33, 0.5, 0.75, 1.0)
 """Nearest first, in shares of `_NEAR`."""
+_DISPLACED, _SPARE = 5.0, 0.9
+"""Boxes of a whole page may slip by several lines, one pushing the next: a block that has spent less
+than this share of its letters pays so far up and down in its column, in heights of `_NEAR`."""
 _AROUND_UNTOLD = 0.25
 """In shares of `_NEAR`: ink that close to a figure or formula belongs to it."""
 _LEAST_CELLS, _LEAST_LETTERS = 5, 10
@@ -102,12 +106,16 @@ class _Blocks(NamedTuple):
 
 
 def _far(cells: LineCells, blocks: _Blocks) -> NDArray[np.float64]:
-    """float [C, B]: 0 in a block's box, 1 as far from it as it pays. A box's middle is nearer."""
+    """float [C, B]: 0 in a block's box, 1 as far from it as it pays, infinite beside its column.
+
+    Towards the box's middle it is less by up to a thousandth.
+    """
     x0, y0, x1, y1 = blocks.box_B4.T
     x_C1, y_C1 = cells.x_C[:, None], cells.y_C[:, None]
     across = np.maximum(0.0, np.maximum(x0 - x_C1, x_C1 - x1)) / _NEAR[0]
     down = np.maximum(0.0, np.maximum(y0 - y_C1, y_C1 - y1)) / _NEAR[1]
-    return np.asarray(np.maximum(across, down) + 1e-3 * np.abs(y_C1 - (y0 + y1) / 2))
+    far_CB = np.maximum(across, down) + 1e-3 * np.abs(y_C1 - (y0 + y1) / 2)
+    return np.where(across <= 1.0, far_CB, np.inf)
 
 
 def _density(cells: LineCells, blocks: _Blocks, far_CB: NDArray[np.float64]) -> float:
@@ -139,7 +147,10 @@ def _unpaid(
     """bool [C]: cells for which no block has letters left."""
     open_C = np.all(far_CB[:, blocks.is_untold_B] > _AROUND_UNTOLD, axis=1)
     left_B = np.where(blocks.is_untold_B, 0.0, blocks.letters_B * _SLACK + _SLACK_LETTERS)
-    for reach in _REACHES:
+    spare_B = np.where(blocks.is_untold_B, 0.0, blocks.letters_B * _SPARE) - left_B
+    for reach in (*_REACHES, _DISPLACED):
+        if reach == _DISPLACED:
+            left_B = np.maximum(0.0, left_B + spare_B)
         # A block that is full sends its cells on to the next one within reach.
         while True:
             cell_N = np.flatnonzero(open_C)
@@ -159,7 +170,9 @@ def _unpaid(
             left_B -= np.bincount(
                 block_N[is_paid_N], letters_C[cell_N[is_paid_N]], minlength=len(left_B)
             )
-            left_B[block_N[~is_paid_N]] = 0.0
+            full = np.unique(block_N[~is_paid_N])
+            spare_B[full] += left_B[full]
+            left_B[full] = 0.0
     return np.asarray(open_C)
 
 
