@@ -7,6 +7,7 @@ there or one whose text is too short for it.
 Thresholds were set on self-made pages only (docs/log.md).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -15,21 +16,25 @@ from numpy.typing import NDArray
 from ocria.document import Page
 from ocria.vision import LineCells, line_cells
 
-_DENSITY = 0.92, 1.1
+_DENSITY = 0.92, 1.25
 """Letters for each height of a line that it is wide: between these the page's own is believed. It
 is 0.9 to 1.5 on nine of ten pages, but where it is high, part of the lines was not seen."""
 _WINDOW = 400
 """Letters in a row over which density is measured: a box that is off matters little there."""
+_MOST_OVER = 1.15
+"""Times the density of the whole page, lost lines included, is that of what was read."""
 _SLACK, _SLACK_LETTERS = 1.15, 4
 """A block pays for more than it has: nine of ten paragraphs lie within 1.12 of the page's own."""
-_NEAR = 0.04, 0.08
+_NEAR = 0.04, 0.07
 """How far a block pays, as shares of the page's width and height. Boxes of the shipped model lie
 0.004 and 0.015 off in the middle, one of twenty 0.03 and 0.14."""
 _REACHES = (0.0, 0.17, 0.33, 0.5, 0.75, 1.0)
 """Nearest first, in shares of `_NEAR`."""
-_DISPLACED, _SPARE = 5.0, 0.9
-"""Boxes of a whole page may slip by several lines, one pushing the next: a block that has spent less
-than this share of its letters pays so far up and down in its column, in heights of `_NEAR`."""
+_SPARE = 0.9
+"""Boxes of a whole column may slip by several lines, one pushing the next: a block that has spent
+less than this share of its letters pays for the rest of its column."""
+_TOWARDS_MIDDLE = 1e-3
+"""Cells near the middle of a box are paid first."""
 _AROUND_UNTOLD = 0.25
 """In shares of `_NEAR`: ink that close to a figure or formula belongs to it."""
 _LEAST_CELLS, _LEAST_LETTERS = 5, 10
@@ -69,7 +74,7 @@ def find_loss(page: Page, ink_HW: NDArray[np.bool_]) -> Loss:
     far_CB = _far(cells, blocks)
     if len(blocks.letters_B):
         letters_C = cells.ems_C * _density(cells, blocks, far_CB)
-        lost_C = _unpaid(letters_C, cells, blocks, far_CB)
+        lost_C = _unpaid(letters_C, blocks, far_CB)
     else:
         letters_C, lost_C = cells.ems_C * _DENSITY[0], np.ones(len(cells.ems_C), np.bool_)
     lost = _of_one_text(cells, lost_C, letters_C)
@@ -114,7 +119,7 @@ def _far(cells: LineCells, blocks: _Blocks) -> NDArray[np.float64]:
     x_C1, y_C1 = cells.x_C[:, None], cells.y_C[:, None]
     across = np.maximum(0.0, np.maximum(x0 - x_C1, x_C1 - x1)) / _NEAR[0]
     down = np.maximum(0.0, np.maximum(y0 - y_C1, y_C1 - y1)) / _NEAR[1]
-    far_CB = np.maximum(across, down) + 1e-3 * np.abs(y_C1 - (y0 + y1) / 2)
+    far_CB = np.maximum(across, down) + _TOWARDS_MIDDLE * np.abs(y_C1 - (y0 + y1) / 2)
     return np.where(across <= 1.0, far_CB, np.inf)
 
 
@@ -135,45 +140,57 @@ def _density(cells: LineCells, blocks: _Blocks, far_CB: NDArray[np.float64]) -> 
         return low
     ends = ends[starts]
     density = np.median((letters[ends] - letters[starts]) / (ems[ends] - ems[starts]))
-    return float(np.clip(density, low, high))
+    # Where boxes slipped off their lines, the rest of the lines seems denser than it is.
+    overall = letters[-1] / cells.ems_C.sum()
+    return float(max(low, min(high, density, _MOST_OVER * overall)))
 
 
 def _unpaid(
-    letters_C: NDArray[np.float64],
-    cells: LineCells,
-    blocks: _Blocks,
-    far_CB: NDArray[np.float64],
+    letters_C: NDArray[np.float64], blocks: _Blocks, far_CB: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """bool [C]: cells for which no block has letters left."""
-    open_C = np.all(far_CB[:, blocks.is_untold_B] > _AROUND_UNTOLD, axis=1)
-    left_B = np.where(blocks.is_untold_B, 0.0, blocks.letters_B * _SLACK + _SLACK_LETTERS)
-    spare_B = np.where(blocks.is_untold_B, 0.0, blocks.letters_B * _SPARE) - left_B
-    for reach in (*_REACHES, _DISPLACED):
-        if reach == _DISPLACED:
-            left_B = np.maximum(0.0, left_B + spare_B)
-        # A block that is full sends its cells on to the next one within reach.
-        while True:
-            cell_N = np.flatnonzero(open_C)
-            cost_NB = np.where(
-                (far_CB[cell_N] <= reach + 1e-3) & (left_B > 0), far_CB[cell_N], np.inf
-            )
-            block_N = cost_NB.argmin(axis=1)
-            cost_N = cost_NB[np.arange(len(cell_N)), block_N]
-            order = np.lexsort((cost_N, block_N))
-            order = order[np.isfinite(cost_N[order])]
-            if not len(order):
-                break
-            cell_N, block_N = cell_N[order], block_N[order]
-            due_N = _running(letters_C[cell_N], block_N)
-            is_paid_N = due_N <= left_B[block_N]
-            open_C[cell_N[is_paid_N]] = False
-            left_B -= np.bincount(
-                block_N[is_paid_N], letters_C[cell_N[is_paid_N]], minlength=len(left_B)
-            )
-            full = np.unique(block_N[~is_paid_N])
-            spare_B[full] += left_B[full]
-            left_B[full] = 0.0
-    return np.asarray(open_C)
+    open_C = np.asarray(np.all(far_CB[:, blocks.is_untold_B] > _AROUND_UNTOLD, axis=1))
+    told_B = np.where(blocks.is_untold_B, 0.0, blocks.letters_B)
+    usual_B, spare_B = told_B * _SLACK + _SLACK_LETTERS * (told_B > 0), told_B * _SPARE
+    paid_B = np.zeros(len(told_B))
+    for limit_B, reaches in ((usual_B, _REACHES), (spare_B, (math.inf,))):
+        left_B = np.maximum(0.0, limit_B - paid_B)
+        for reach in reaches:
+            # A block that is full sends its cells on to the next one within reach.
+            while (paid := _pay(letters_C, far_CB, reach, open_C, left_B)) is not None:
+                paid_B += paid
+    return open_C
+
+
+def _pay(
+    letters_C: NDArray[np.float64],
+    far_CB: NDArray[np.float64],
+    reach: float,
+    open_C: NDArray[np.bool_],
+    left_B: NDArray[np.float64],
+) -> NDArray[np.float64] | None:
+    """Each open cell asks the nearest block that has letters left, nearer cells before others.
+
+    Changes `open_C` and `left_B`, in which full blocks become 0. Returns what each block has paid,
+    [B]; None if no cell had one to ask.
+    """
+    cell_N = np.flatnonzero(open_C)
+    can_pay_NB = (far_CB[cell_N] <= reach + _TOWARDS_MIDDLE) & (left_B > 0)
+    far_NB = np.where(can_pay_NB, far_CB[cell_N], np.inf)
+    block_N = far_NB.argmin(axis=1)
+    far_N = far_NB[np.arange(len(cell_N)), block_N]
+    order = np.lexsort((far_N, block_N))
+    order = order[np.isfinite(far_N[order])]
+    if not len(order):
+        return None
+    cell_N, block_N = cell_N[order], block_N[order]
+    is_paid_N = _running(letters_C[cell_N], block_N) <= left_B[block_N]
+    open_C[cell_N[is_paid_N]] = False
+    paid_N = np.where(is_paid_N, letters_C[cell_N], 0.0)
+    paid_B = np.bincount(block_N, paid_N, minlength=len(left_B)).astype(np.float64)
+    left_B -= paid_B
+    left_B[block_N[~is_paid_N]] = 0.0
+    return paid_B
 
 
 def _running(values_N: NDArray[np.float64], group_N: NDArray[np.intp]) -> NDArray[np.float64]:
