@@ -16,21 +16,19 @@ from numpy.typing import NDArray
 from ocria.document import Page
 from ocria.vision import LineCells, line_cells
 
-_DENSITY = 0.92, 1.25
+_DENSITY = 0.92, 1.2
 """Letters for each height of a line that it is wide: between these the page's own is believed. It
 is 0.9 to 1.5 on nine of ten pages, but where it is high, part of the lines was not seen."""
 _WINDOW = 400
 """Letters in a row over which density is measured: a box that is off matters little there."""
-_MOST_OVER = 1.15
-"""Times the density of the whole page, lost lines included, is that of what was read."""
 _SLACK, _SLACK_LETTERS = 1.15, 4
 """A block pays for more than it has: nine of ten paragraphs lie within 1.12 of the page's own."""
-_NEAR = 0.04, 0.07
+_NEAR = 0.04, 0.08
 """How far a block pays, as shares of the page's width and height. Boxes of the shipped model lie
 0.004 and 0.015 off in the middle, one of twenty 0.03 and 0.14."""
 _REACHES = (0.0, 0.17, 0.33, 0.5, 0.75, 1.0)
 """Nearest first, in shares of `_NEAR`."""
-_SPARE = 0.9
+_SPARE = 0.85
 """Boxes of a whole column may slip by several lines, one pushing the next: a block that has spent
 less than this share of its letters pays for the rest of its column."""
 _TOWARDS_MIDDLE = 1e-3
@@ -140,9 +138,7 @@ def _density(cells: LineCells, blocks: _Blocks, far_CB: NDArray[np.float64]) -> 
         return low
     ends = ends[starts]
     density = np.median((letters[ends] - letters[starts]) / (ems[ends] - ems[starts]))
-    # Where boxes slipped off their lines, the rest of the lines seems denser than it is.
-    overall = letters[-1] / cells.ems_C.sum()
-    return float(max(low, min(high, density, _MOST_OVER * overall)))
+    return float(np.clip(density, low, high))
 
 
 def _unpaid(

@@ -69,7 +69,7 @@ def test_boxes_beside_their_ink_lose_nothing(shift: float) -> None:
 
 def test_boxes_that_pile_up_lose_nothing() -> None:
     squeezed = [
-        replace(b, bbox=(b.bbox[0], b.bbox[1] * 0.93, b.bbox[2], b.bbox[3] * 0.93))
+        replace(b, bbox=(b.bbox[0], b.bbox[1] * 0.96, b.bbox[2], b.bbox[3] * 0.96))
         for b in WHOLE
         if b.bbox
     ]
