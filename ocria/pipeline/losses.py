@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ocria.document import Page
 from ocria.vision import LineCells, line_cells
 
-_DENSITY = 0.92, 1.2
+_DENSITY = 0.92, 1.1
 """Letters for each height of a line that it is wide: between these the page's own is believed. It
 is 0.9 to 1.5 on nine of ten pages, but where it is high, part of the lines was not seen."""
 _WINDOW = 400
@@ -28,7 +28,7 @@ _NEAR = 0.04, 0.08
 0.004 and 0.015 off in the middle, one of twenty 0.03 and 0.14."""
 _REACHES = (0.0, 0.17, 0.33, 0.5, 0.75, 1.0)
 """Nearest first, in shares of `_NEAR`."""
-_SPARE = 0.85
+_SPARE = 0.9
 """Boxes of a whole column may slip by several lines, one pushing the next: a block that has spent
 less than this share of its letters pays for the rest of its column."""
 _TOWARDS_MIDDLE = 1e-3

@@ -63,7 +63,10 @@ def lines(
 def make_job(max_tokens: int = 500) -> PageJob:
     prompt = SimpleNamespace(fill=lambda rows, columns: Prompt((1, 2), -1, rows, columns))
     model = SimpleNamespace(
-        tokenizer=TOKENIZER, preset=NATIVE, tokens=SimpleNamespace(prompt=prompt)
+        tokenizer=TOKENIZER,
+        preset=NATIVE,
+        tokens=SimpleNamespace(prompt=prompt),
+        target=SimpleNamespace(device=torch.device("cpu"), dtype=torch.float32),
     )
     rules = ReadingRules(
         model=model,  # type: ignore[arg-type]
