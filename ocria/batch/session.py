@@ -21,8 +21,8 @@ PAGES_SIDE_BY_SIDE = {"cpu": 8, "cuda": 64}
 """Pages that a model reads at once if memory allows. On a CPU eight pages of one row share a pass
 for 0.35 of its time each; more share little else (docs/log.md)."""
 
-MOST_LANES = 3
-CORES_A_LANE = 5
+MOST_LANES = 4
+CORES_A_LANE = 4
 """A process writes tokens on one core and cuts and lays out pages on some others, so that a GPU
 waits for one process about half of the time (docs/log.md)."""
 
@@ -81,9 +81,10 @@ def choose_lanes(options: BatchOptions) -> Lanes:
         from ocria.batch.ray_crew import RayCrew
 
         return RayCrew(options, open_lane)
-    if options.gpus is None and (options.lanes == 1 or options.parse.device == "cpu"):
-        return open_lane(options)
-    _find_weights(options)
+    if options.gpus is None:
+        if options.lanes == 1 or options.parse.device == "cpu":
+            return open_lane(options)
+        _find_weights(options)
     devices = _gpus(options)
     devices *= options.lanes or default_lanes(options, devices)
     if options.gpus is None and len(devices) < 2:

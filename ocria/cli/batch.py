@@ -59,7 +59,7 @@ def batch(
             "--lanes",
             metavar="N",
             envvar="OCRIA_LANES",
-            help="Processes with a model on each GPU. Default: up to 3, by cores and memory.",
+            help="Processes with a model on each GPU. Default: up to 4, by cores and memory.",
         ),
     ] = None,
     ray: Annotated[

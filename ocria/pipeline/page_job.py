@@ -32,7 +32,6 @@ from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.regions import Reading, SecondReading
-from ocria.pipeline.repeats import find_repeats
 from ocria.pipeline.turning import opening_turn, turn_ids, turned
 from ocria.rasterize import PageFailed, PageImage
 from ocria.vision import PreprocessorConfig, measure_ink, page_patches
@@ -141,9 +140,9 @@ class PageJob:
         if not self._rules.reads_regions:
             return first.page
         started = time.perf_counter()
-        first = first._replace(repeats=find_repeats(first.page, picture.rgb))
+        first = first.examined(picture.rgb)
         if not first.is_doubtful:
-            return first.page
+            return first.final
         second = SecondReading(picture, first, self._rules.max_tokens)
         if second.is_over:
             return first.final

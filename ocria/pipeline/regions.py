@@ -2,8 +2,8 @@
 
 Which of the two readings is kept is told by what the model was sure of: the sum of its text
 tokens' probabilities is how many of them it expects to be right. A reading that was cut off in a
-loop has few; one that goes on in guesses has many of little weight; text that was written twice
-counts once.
+loop or left lines out has few; one that goes on in guesses has many of little weight; text that was
+written twice counts once, and text that was read across columns half.
 """
 
 import math
@@ -11,11 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ocria.document import Block, Decoding, Page, PageStatus
 from ocria.output import mean_probability
-from ocria.pipeline.repeats import find_repeats, repeated_share, without_repeats
+from ocria.pipeline.leaps import find_leaps
+from ocria.pipeline.losses import NO_LOSS, Loss, find_loss
+from ocria.pipeline.repeats import find_repeats, text_share, without_repeats
 from ocria.rasterize import PageImage, TextLayer
-from ocria.vision import Region, page_regions
+from ocria.vision import MEASURED_PIXELS, Region, ink_map, page_regions
 
 Box = tuple[float, float, float, float]
 
@@ -32,29 +37,60 @@ class Reading(NamedTuple):
         logprobs: natural logarithm of the probability of each token of its text.
         looped: it was cut off in a loop.
         repeats: indices of blocks that say again what others say and the page shows once.
+        leaps: indices of blocks that were read across columns.
+        loss: what the page shows and no block says.
     """
 
     page: Page
     logprobs: Sequence[float]
     looped: bool
     repeats: frozenset[int] = frozenset()
+    leaps: frozenset[int] = frozenset()
+    loss: Loss = NO_LOSS
+
+    def examined(self, rgb: NDArray[np.uint8]) -> "Reading":
+        """The reading with what its picture, uint8 [H, W, 3], says against it."""
+        ink_HW = ink_map(rgb, MEASURED_PIXELS)
+        repeats = find_repeats(self.page, rgb)
+        # What stands nowhere on the page pays for no line.
+        said_once = without_repeats(self.page, repeats)
+        return self._replace(
+            repeats=repeats,
+            leaps=find_leaps(self.page, ink_HW),
+            loss=find_loss(said_once, ink_HW),
+        )
 
     @property
     def is_doubtful(self) -> bool:
         """Whether a second reading may be better. One that met its token limit stands."""
+        if self.looped or self.repeats:
+            return True
         unsure = self.page.confidence is not None and self.page.confidence < DOUBTFUL_CONFIDENCE
-        return self.looped or bool(self.repeats) or (unsure and self.page.status != "truncated")
+        found = unsure or bool(self.leaps) or self.loss.num_lines > 0
+        return found and self.page.status != "truncated"
+
+    @property
+    def in_order(self) -> float:
+        """Share of the text that stands where it belongs; of what leapt half the lines do."""
+        return 1.0 - text_share(self.page, self.leaps) / 2
 
     @property
     def expected_right(self) -> float:
         """How many of the text's tokens are right, as far as the model knows."""
-        said_once = 1.0 - repeated_share(self.page, self.repeats)
-        return said_once * math.fsum(map(math.exp, self.logprobs))
+        said_once = 1.0 - text_share(self.page, self.repeats)
+        return said_once * self.in_order * math.fsum(map(math.exp, self.logprobs))
 
     @property
     def final(self) -> Page:
-        """The page as it is handed out if this reading is kept."""
-        return without_repeats(self.page, self.repeats)
+        """The page as it is handed out if this reading is kept.
+
+        Its confidence counts what was left out, and half of what was read across, as wrong.
+        """
+        page = without_repeats(self.page, self.repeats)
+        if page.confidence is None or page.status == "truncated":
+            return page
+        right = self.in_order * (1.0 - self.loss.share)
+        return replace(page, confidence=round(page.confidence * right, 2))
 
 
 class SecondReading:
@@ -129,7 +165,7 @@ class SecondReading:
             stats=first.stats and replace(first.stats, decoding=_decoding(pages)),
         )
         looped = any(reading.looped for _, reading in self._read)
-        return Reading(page, logprobs, looped, find_repeats(page, self._picture.rgb))
+        return Reading(page, logprobs, looped).examined(self._picture.rgb)
 
 
 def _tables(first: Reading) -> Iterator[Box]:

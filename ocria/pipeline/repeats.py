@@ -8,7 +8,7 @@ self-made pages only (docs/log.md).
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import cached_property
 from statistics import median
@@ -112,10 +112,10 @@ def without_repeats(page: Page, repeats: frozenset[int]) -> Page:
     )
 
 
-def repeated_share(page: Page, repeats: frozenset[int]) -> float:
+def text_share(page: Page, blocks: Set[int]) -> float:
     """Share of the page's characters that stand in these blocks."""
     total = sum(len(block.text) for block in page.blocks)
-    return sum(len(page.blocks[index].text) for index in repeats) / total if repeats else 0.0
+    return sum(len(page.blocks[index].text) for index in blocks) / total if total else 0.0
 
 
 def _texts(page: Page) -> Iterator[_Text]:

@@ -18,7 +18,7 @@ from ocria.vision.gutters import find_columns
 from ocria.vision.ink import ink_map
 from ocria.vision.seams import cheapest_seam, without_rules
 
-_MEASURED_PIXELS = 4_000_000
+MEASURED_PIXELS = 4_000_000
 """A4 at 200 dpi: at half of that the gap between two lines of small print is gone."""
 
 _MARGIN = 0.02
@@ -59,19 +59,33 @@ def page_regions(
     """
     if min(rgb.shape[:2]) < _SMALLEST_PX:
         return ()
-    ink_HW = ink_map(rgb, _MEASURED_PIXELS)
-    height, width = ink_HW.shape
-    for x0, y0, x1, y1 in uncut:
-        ink_HW[round(y0 * height) : round(y1 * height), round(x0 * width) : round(x1 * width)] = (
-            True
-        )
-    pieces = _by_columns(_Cut(ink_HW, without_rules(ink_HW), np.ones_like(ink_HW)))
+    ink_HW = ink_map(rgb, MEASURED_PIXELS)
+    pieces = _by_columns(_whole(ink_HW, uncut))
     if len(pieces) == 1:
         pieces = _halves(pieces[0])
     pieces = [part for piece in pieces for part in _by_size(piece, ink_HW.size)]
     if not 2 <= len(pieces) <= _MOST:
         return ()
     return tuple(_region(rgb, piece) for piece in pieces)
+
+
+def column_boxes(
+    ink_HW: NDArray[np.bool_], uncut: Sequence[tuple[float, float, float, float]] = ()
+) -> NDArray[np.float64]:
+    """Where columns of text stand, and what is above and below them: [K, 4], in reading order.
+
+    Args:
+        ink_HW: a page's ink map.
+        uncut: as for `page_regions`.
+
+    Returns:
+        Boxes in fractions of width and height; none where the page has one column.
+    """
+    pieces = _by_columns(_whole(ink_HW, uncut))
+    height, width = ink_HW.shape
+    boxes = [piece.box for piece in pieces if piece.box] if len(pieces) > 1 else []
+    rows = [(x0 / width, y0 / height, x1 / width, y1 / height) for y0, y1, x0, x1 in boxes]
+    return np.array(rows, np.float64).reshape(-1, 4)
 
 
 class _Cut:
@@ -126,6 +140,17 @@ class _Cut:
 
     def _part(self, part_HW: NDArray[np.bool_]) -> "_Cut":
         return _Cut(self.ink_HW, self.body_HW, self.own_HW & part_HW)
+
+
+def _whole(ink_HW: NDArray[np.bool_], uncut: Sequence[tuple[float, float, float, float]]) -> _Cut:
+    """The page; what no cut may cross counts as inked."""
+    height, width = ink_HW.shape
+    if uncut:
+        ink_HW = ink_HW.copy()
+    for x0, y0, x1, y1 in uncut:
+        rows = slice(round(y0 * height), round(y1 * height))
+        ink_HW[rows, round(x0 * width) : round(x1 * width)] = True
+    return _Cut(ink_HW, without_rules(ink_HW), np.ones_like(ink_HW))
 
 
 def _by_columns(piece: _Cut) -> list[_Cut]:

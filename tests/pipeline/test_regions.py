@@ -31,9 +31,13 @@ TOKENIZER = Tokenizer(FOLDER / "tokenizer.json")
 COSTS = draft_costs(torch.device("cpu"))
 
 
+LINE = "Nobody came to see the second ship."
+SHOWN = " ".join([LINE] * 54)
+
+
 def picture() -> PageImage:
     """720 x 1024 pixels, 360 x 512 points, with lines between 40 and 475 points."""
-    page = lines(["Nobody came to see the second ship."] * 54, pitch_px=16, size=(720, 1024))
+    page = lines([LINE] * 54, pitch_px=16, size=(720, 1024))
     return replace(page, number=4, seconds=0.5)
 
 
@@ -183,12 +187,30 @@ def test_a_kept_region_that_was_cut_off_is_said() -> None:
 
 
 def test_sure_pages_and_those_at_their_limit_are_read_once() -> None:
-    for outcome, status in ((said("one"), "ok"), (said("one", "length"), "truncated")):
+    for outcome, status in ((said(SHOWN), "ok"), (said("one", "length"), "truncated")):
         page, _ = read(make_job(), [outcome])
         assert page.status == status
-    unsure = said("one", logprob=-1.0)
-    page, asked = read(make_job(), [unsure, said("one two"), said("three")])
+    unsure = said(SHOWN, logprob=-1.0)
+    page, asked = read(make_job(2000), [unsure, said(SHOWN[:800]), said(SHOWN[800:])])
     assert len(asked) == 3 and len(page.blocks) == 2
+
+
+def test_a_page_of_which_much_was_left_out_is_read_again() -> None:
+    halves = [said(SHOWN[:900]), said(SHOWN[900:])]
+    page, asked = read(make_job(2000), [said(SHOWN[:600]), *halves])
+    assert len(asked) == 3
+    assert (
+        "".join(block.text for block in page.blocks) == SHOWN[:900].rstrip() + SHOWN[900:].lstrip()
+    )
+    assert (page.status, page.confidence) == ("ok", 0.95)
+
+
+def test_what_stays_left_out_lowers_confidence() -> None:
+    lost = PageError("decode_failed", "the model said nonsense")
+    page, asked = read(make_job(2000), [said(SHOWN[:600]), lost])
+    assert len(asked) == 2
+    assert page.confidence is not None
+    assert 0.2 < page.confidence < 0.6
 
 
 TWICE = "The harbour office opens at eight and closes when the last boat is in."

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from ocria.document import Block, BlockType, Page
-from ocria.pipeline.repeats import find_repeats, repeated_share, without_repeats
+from ocria.pipeline.repeats import find_repeats, text_share, without_repeats
 
 WIDTH, HEIGHT = 800, 1000
 Item = tuple[str, int, int]
@@ -134,5 +134,5 @@ def test_a_page_without_its_repeats_is_repaired_and_numbered_anew() -> None:
     assert left.status == "repaired"
     assert without_repeats(whole, frozenset()) is whole
     lengths = [len(block.text) for block in whole.blocks]
-    assert repeated_share(whole, frozenset({2})) == lengths[2] / sum(lengths)
-    assert repeated_share(whole, frozenset()) == 0.0
+    assert text_share(whole, frozenset({2})) == lengths[2] / sum(lengths)
+    assert text_share(whole, frozenset()) == 0.0
