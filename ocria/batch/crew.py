@@ -2,7 +2,8 @@
 
 A lane is spoken to by turns: it gets assignments and answers with messages. One that dies takes its
 assignments with it; what these had delivered is kept, and the rest is done again: the first time as
-it was, then page by page, until a page that has killed `MOST_DEATHS` lanes is failed.
+it was, then page by page in a lane that has nothing else to do, so that the page that ends it for
+the `MOST_DEATHS`th time is the one to blame. That one is failed.
 """
 
 from abc import ABC, abstractmethod
@@ -11,8 +12,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from ocria.batch.messages import Assignment, Drawn, Finished, Message, Opened, PageRead, Refused
-from ocria.document import Generator, Page, PageFailure
+from ocria.batch.messages import (
+    Assignment,
+    Drawn,
+    Finished,
+    Message,
+    Opened,
+    PageRead,
+    Refused,
+    unread_pages,
+)
+from ocria.document import Generator
 from ocria.errors import DeviceError
 
 MOST_DEATHS = 3
@@ -33,6 +43,11 @@ class _Task:
     left: set[int] | None = None
     is_drawn: bool = False
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether one more death fails it: it must be alone by then."""
+        return self.num_deaths == MOST_DEATHS - 1
+
 
 @dataclass(slots=True)
 class _Member(Generic[Handle]):
@@ -42,6 +57,13 @@ class _Member(Generic[Handle]):
     is_ready: bool = False
     tasks: dict[int, _Task] = field(default_factory=dict)
     unsent: list[Assignment] = field(default_factory=list)
+
+    def takes(self, task: _Task, most_undrawn: int) -> bool:
+        """Whether the lane could be given this one now."""
+        if task.is_suspect:
+            return not self.tasks
+        has_suspect = any(held.is_suspect for held in self.tasks.values())
+        return self.load[0] < most_undrawn and not has_suspect
 
     @property
     def load(self) -> tuple[int, int]:
@@ -153,14 +175,15 @@ class Crew(ABC, Generic[Handle]):
         self._ask(member.handle, unsent)
 
     def _hand_out(self) -> None:
-        """Gives waiting tasks to whoever has least to do."""
+        """Gives waiting tasks to whoever has least to do, in their order."""
         while self._waiting:
-            ready = [member for member in self._members if member.is_ready]
-            member = min(ready, key=lambda m: m.load, default=None)
-            if member is None or member.load[0] >= self._most_undrawn:
+            task = self._waiting[0]
+            able = [m for m in self._members if m.is_ready and m.takes(task, self._most_undrawn)]
+            member = min(able, key=lambda m: m.load, default=None)
+            if member is None:
                 return
             self._next_key += 1
-            task = self._waiting.popleft()
+            del self._waiting[0]
             member.tasks[self._next_key] = task
             member.unsent.append(task.assignment._replace(key=self._next_key))
 
@@ -187,7 +210,7 @@ class Crew(ABC, Generic[Handle]):
         """A task is over: the assignment is, if it was the last of its tasks."""
         if isinstance(message, Refused) and task.left is not None:
             # Open before, gone now: its pages fail, the rest of the document is kept.
-            yield from _failures(task, message.message)
+            yield from unread_pages(task.outer_key, task.left, message.message)
         self._num_open[task.outer_key] -= 1
         if not self._num_open[task.outer_key]:
             del self._num_open[task.outer_key]
@@ -218,7 +241,8 @@ class Crew(ABC, Generic[Handle]):
             reason = f"reading it ended {task.num_deaths} processes ({death})"
             yield from self._settle(task, Refused(task.outer_key, "crash", reason))
         elif is_last and len(task.left) == 1:
-            yield from _failures(task, f"reading it ended {task.num_deaths} processes ({death})")
+            reason = f"reading it ended {task.num_deaths} processes ({death})"
+            yield from unread_pages(task.outer_key, task.left, reason)
             yield from self._settle(task, Finished(task.outer_key))
         elif task.num_deaths == 1:
             self._waiting.appendleft(_part(task, sorted(task.left)))
@@ -231,10 +255,3 @@ def _part(task: _Task, numbers: Sequence[int]) -> _Task:
     """Some pages of a task, to be done again."""
     assignment = task.assignment._replace(numbers=tuple(numbers), split_above=None)
     return _Task(assignment, task.outer_key, task.num_deaths, set(numbers))
-
-
-def _failures(task: _Task, reason: str) -> Iterator[PageRead]:
-    for number in sorted(task.left or ()):
-        failure = PageFailure(code="decode_failed", message=reason)
-        page = Page(number=number, width_pt=0.0, height_pt=0.0, status="failed", error=failure)
-        yield PageRead(task.outer_key, page, 0.0, None, None)

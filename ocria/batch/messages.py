@@ -1,11 +1,12 @@
 """What passes between a run and the lanes that read for it; all of it survives pickling."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ocria.batch.identity import Identity
-from ocria.document import Page, Source
+from ocria.document import Page, PageFailure, Source
+from ocria.errors import PageErrorCode
 
 
 class Assignment(NamedTuple):
@@ -92,6 +93,16 @@ class Refused(NamedTuple):
 
 
 Message = Opened | PageRead | Drawn | Finished | Refused
+
+
+def unread_pages(
+    key: int, numbers: Iterable[int], reason: str, code: PageErrorCode = "decode_failed"
+) -> Iterator[PageRead]:
+    """Pages that no lane could read, as failed."""
+    for number in sorted(numbers):
+        failure = PageFailure(code=code, message=reason)
+        page = Page(number=number, width_pt=0.0, height_pt=0.0, status="failed", error=failure)
+        yield PageRead(key, page, 0.0, None, None)
 
 
 def journal_header(source: Source, identity: Identity) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ next one reads only the pages that were on their way.
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ocria.batch.discovery import Found
@@ -25,6 +25,7 @@ from ocria.batch.messages import (
     PageRead,
     Refused,
     journal_header,
+    unread_pages,
 )
 from ocria.batch.options import BatchOptions
 from ocria.batch.report import Report
@@ -58,12 +59,13 @@ class Lanes(Protocol):
 class _Document:
     """A document on its way. `source` and `journal` are there once it is open.
 
-    `was_late` says that it could not be opened in time once.
+    `asked` has the pages of each of its assignments, None for all; `was_late` says that it could
+    not be opened in time once.
     """
 
     found: Found
     started_s: float
-    num_assignments: int = 1
+    asked: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
     was_late: bool = False
     source: Source | None = None
     wanted: tuple[int, ...] = ()
@@ -152,6 +154,7 @@ class BatchRun:
     ) -> Assignment:
         self._next_key += 1
         self._documents[self._next_key] = document
+        document.asked[self._next_key] = numbers
         return Assignment(
             key=self._next_key,
             path=document.found.path.absolute(),
@@ -194,7 +197,6 @@ class BatchRun:
         if opened.is_split:
             for first in range(0, len(opened.left), SPLIT_PAGES):
                 numbers = opened.left[first : first + SPLIT_PAGES]
-                document.num_assignments += 1
                 self._pieces.append(self._assignment(document, numbers=numbers))
 
     def _note_opened(self, num_pages: int) -> None:
@@ -213,25 +215,33 @@ class BatchRun:
     def _settle(self, message: Finished | Refused, document: _Document) -> None:
         """Nothing more comes of an assignment; the last one of a document ends it."""
         seconds = time.monotonic() - document.started_s
-        document.num_assignments -= 1
+        numbers = document.asked.pop(message.key)
         if isinstance(message, Refused) and message.code == "timeout" and not document.was_late:
             # The machine may have been busy for a while: once more.
-            document.was_late, document.num_assignments = True, 1
-            self._pieces.append(self._assignment(document))
-        elif isinstance(message, Refused):
+            document.was_late = True
+            self._pieces.append(self._assignment(document, numbers=numbers))
+        elif document.journal is None:
+            assert isinstance(message, Refused), "a finished document was opened"
             self._refuse(message, document, seconds)
-        elif not document.num_assignments:
-            journal, source = document.journal, document.source
-            assert journal is not None and source is not None, "a finished document was opened"
-            self._report(
-                self._ledger.finish(document.found, source, journal, document.wanted, seconds)
-            )
+        else:
+            if isinstance(message, Refused):
+                # A piece of a document that was opened before: its pages fail, the rest is kept.
+                missing = set(numbers or document.wanted) - document.journal.numbers
+                for unread in unread_pages(message.key, missing, message.message):
+                    document.journal.add(unread.page)
+                    self._count(document, unread)
+            if not document.asked:
+                self._finish(document, document.journal, seconds)
+
+    def _finish(self, document: _Document, journal: Journal, seconds: float) -> None:
+        assert document.source is not None, "a journal belongs to a source"
+        entry = self._ledger.finish(
+            document.found, document.source, journal, document.wanted, seconds
+        )
+        self._report(entry)
 
     def _refuse(self, refused: Refused, document: _Document, seconds: float) -> None:
-        if document.journal is not None:
-            document.journal.close()
-        else:
-            self._note_opened(0)
+        self._note_opened(0)
         self._report(self._ledger.fail(document.found, refused.code, refused.message, seconds))
 
     def _report(self, entry: Entry) -> None:

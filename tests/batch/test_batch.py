@@ -17,6 +17,7 @@ from ocria.batch import BatchOptions, Entry, Figures
 from ocria.batch import lane as lane_module
 from ocria.batch import outputs as outputs_module
 from ocria.batch.lane import Lane
+from ocria.batch.messages import Refused
 from ocria.batch.session import run_batch
 from ocria.document import Page
 from ocria.errors import ExitCode, InputError, OutputError
@@ -455,3 +456,43 @@ def test_long_documents_are_shared_out_between_lanes(source: Path) -> None:
     assert sorted(pairs[0].shares)[-7:] == [4, *[16] * 6]
     assert results(options) == results(clean)
     assert len(witness.pages) == len(set(witness.pages)) == 115
+
+
+def test_a_piece_that_no_lane_can_open_fails_alone(source: Path) -> None:
+    (source / "long.pdf").write_bytes(pdf(40, 77))
+
+    class Refusing:
+        """A lane of two that gives one piece up."""
+
+        def __init__(self, options: BatchOptions) -> None:
+            self._lane, self._refused = _lane(options), list[Refused]()
+            self.generator, self.num_lanes = self._lane.generator, 2
+
+        @property
+        def num_assigned(self) -> int:
+            return self._lane.num_assigned + len(self._refused)
+
+        @property
+        def wants_more(self) -> bool:
+            return self._lane.wants_more
+
+        def submit(self, assignment: Any) -> None:
+            if assignment.numbers and assignment.numbers[0] == 17:
+                self._refused.append(Refused(assignment.key, "crash", "it ended 3 processes"))
+            else:
+                self._lane.submit(assignment)
+
+        def poll(self, wait_s: float) -> list[Any]:
+            refused, self._refused = self._refused, []
+            return [*refused, *self._lane.poll(0.01)]
+
+        def close(self) -> None:
+            self._lane.close()
+
+    options, witness = options_of(source), Witness()
+    assert run_batch(options, witness, open_lanes=Refusing)[0] == ExitCode.PARTIAL
+    assert witness.entries["long.pdf"].status == "partial"
+    text = results(options)["long.pdf.md"].decode()
+    for number in range(1, 41):
+        failed = f"page {number}: failed: it ended 3 processes" in text
+        assert failed == (17 <= number <= 32)

@@ -93,8 +93,8 @@ UNTURNED = ("empty", "chart", "foreign", "strings", "formula", "line")
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
         "article": 12, "book": 8, "contract": 9, "paper": 11, "maths": 11, "report": 10,
-        "letter": 5, "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2, "newspaper": 7,
-        "magazine": 8, "strings": 4, "empty": 2, "table": 3, "statistics": 8,
+        "letter": 5, "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2,
+        "newspaper": 7, "magazine": 8, "strings": 4, "empty": 2, "table": 3, "statistics": 8,
         "journal": 10, "boxes": 7, "printed": 12, "annex": 1,
         "statute": 8, "contents": 3, "typescript": 8, "old_book": 7, "old_print": 4,
         "repeats": 3, "foreign": 2, "receipt": 4, "roll": 3,
