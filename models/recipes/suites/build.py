@@ -2,7 +2,7 @@
 
     python -m ocria.models.recipes.suites.build --corpus DIR --fonts DIR OUT [--check FILE]
 
-OUT gets `index.jsonl`, a document and a truth file a page, and `suites.json`: the sha256 of each
+OUT gets `index.jsonl`, a document and a truth file a page, and `suites.json`: digests of each
 page's pixels at 200 dpi and of its truth. `--check` compares these with a committed `suites.json`
 and fails with the names of the pages that are not the same, so that "frozen" can be believed.
 """
@@ -31,6 +31,8 @@ from ocria.models.recipes.suites.verbatim import loop_sheets, string_sheets
 
 SEED = 2025
 RASTER_DPI = 200
+# Of a digest: half of a sha256, which nobody needs to forge.
+_DIGITS = 32
 Maker = Callable[[Sources, random.Random, int], Iterator[Sheet]]
 SUITES: dict[str, tuple[Maker, int]] = {
     "blank": (empty_sheets, 24),
@@ -106,7 +108,9 @@ def _row(sheet: Sheet, suite: str, name: str, truth: str | None) -> dict[str, st
 
 
 def _digests(out: Path, name: str, truth: str | None) -> dict[str, str]:
-    found = {"truth": hashlib.sha256((out / truth).read_bytes()).hexdigest()} if truth else {}
+    found = (
+        {"truth": hashlib.sha256((out / truth).read_bytes()).hexdigest()[:_DIGITS]} if truth else {}
+    )
     found["pixels"] = _pixel_digest(out / name)
     return found
 
@@ -119,7 +123,7 @@ def _pixel_digest(path: Path) -> str:
         with pdfium.PdfDocument(path) as document:
             page = document[0].render(scale=RASTER_DPI / 72, rev_byteorder=True)
             image = page.to_pil().convert("RGB")
-    return hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()
+    return hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()[:_DIGITS]
 
 
 def _write_lines(path: Path, rows: list[dict[str, str | None]]) -> None:
