@@ -60,6 +60,8 @@ def without_rules(ink_HW: NDArray[np.bool_], least: float = _RULE_LENGTH) -> NDA
     """
     length = round(max(ink_HW.shape) * least)
     upright = _in_runs(ink_HW, length, axis=0)
+    if not upright.any():
+        return ink_HW
     return np.asarray(ink_HW & ~(upright & ~_in_runs(ink_HW, _RULE_PX, axis=1)))
 
 
