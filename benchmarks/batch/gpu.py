@@ -95,9 +95,9 @@ def cut(reader: PageReader, inputs: Sequence[Path], most: int) -> Iterator[_Cut]
             numbers = tuple(range(1, 1 + min(left, document.source.num_pages)))
             for picture in document.pages(numbers, target, with_text=drafting.wants_text):
                 begun = reader.job(picture, drafting).begin()
-                if isinstance(begun, Request) and isinstance(picture, PageImage):
+                if isinstance(begun, tuple) and isinstance(picture, PageImage):
                     left -= 1
-                    yield _Cut(picture, begun)
+                    yield _Cut(picture, begun[0])
         if not left:
             return
 

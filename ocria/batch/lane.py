@@ -40,9 +40,8 @@ from ocria.rasterize import (
 
 if TYPE_CHECKING:
     # These load torch, which a stand-in model does without.
-    from ocria.engine import Request
     from ocria.pipeline.drafting import Drafting
-    from ocria.pipeline.page_job import PageJob
+    from ocria.pipeline.page_job import Following, PageJob
 
 _READY_AHEAD = 4
 """Pages cut and waiting beside those in the model, about 15 MB each at a megapixel."""
@@ -62,7 +61,7 @@ class Reader(Protocol):
     def num_pages(self) -> int: ...
     def new_drafting(self) -> "Drafting": ...
     def job(self, picture: PageImage | PageFailed, drafting: "Drafting") -> "PageJob": ...
-    def submit(self, job: "PageJob", begun: "Request | Page | None" = None) -> int: ...
+    def submit(self, job: "PageJob", begun: "Following | None" = None) -> int: ...
     def step(self) -> list[tuple[int, Page]]: ...
     def cancel(self, key: int, code: PageErrorCode, message: str) -> None: ...
     def close(self) -> None: ...
@@ -73,7 +72,7 @@ class _Ready(NamedTuple):
 
     key: int
     job: "PageJob"
-    begun: "Request | Page"
+    begun: "Following"
 
 
 class _Reading(NamedTuple):

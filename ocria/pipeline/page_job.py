@@ -1,14 +1,15 @@
 """One page on its way through the model: ink test, patches, request, blocks; turned, or in regions.
 
-A job is asked what comes next: a request for the engine, or the finished page. Its work is all on
+A job is asked what comes next: requests for the engine, or the finished page. Its work is all on
 the CPU and touches nothing that other jobs change, so `begin` and `conclude` may run on any thread.
 `teach` changes what drafters of other pages read: it belongs to the thread that decodes.
 """
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 
@@ -69,8 +70,28 @@ class ReadingRules:
         return self.model.preset is NATIVE
 
 
+Following = tuple[Request, ...] | Page
+"""What a page wants next: requests that may be read side by side, or nothing, being done."""
+
+
+class _Asked(NamedTuple):
+    """What was asked of the engine.
+
+    Attributes:
+        picture: of the page or region.
+        drafter: of the request.
+        read_px: width and height in which it is read.
+        cut_s: seconds that cutting it into patches took.
+    """
+
+    picture: PageImage
+    drafter: Drafter | None
+    read_px: tuple[int, int]
+    cut_s: float
+
+
 class PageJob:
-    """One page: `begin`, then `conclude` with each outcome until the page is there."""
+    """One page: `begin`, then `conclude` with outcomes until the page is there."""
 
     def __init__(
         self, picture: PageImage | PageFailed, rules: ReadingRules, drafting: Drafting
@@ -78,36 +99,39 @@ class PageJob:
         self.picture = picture
         self._rules = rules
         self._drafting = drafting
-        self._drafter: Drafter | None = None
+        self._asked: list[_Asked] = []
         self._as_it_came: PageImage | None = None
         self._second: SecondReading | None = None
         self._spent: PageStats | None = None
-        self._read_px = (0, 0)
-        self._cut_s = 0.0
 
-    def begin(self) -> Request | Page:
+    def begin(self) -> Following:
         """The first request; or the page, if it is blank or could not be drawn."""
         if isinstance(self.picture, PageFailed):
             return self.failed(self.picture.code, self.picture.message)
         started = time.perf_counter()
         if measure_ink(self.picture.rgb).is_blank:
             return self._blank(self.picture, time.perf_counter() - started)
-        return self._request(self.picture, started)
+        return self._whole(started)
 
-    def conclude(self, outcome: Outcome) -> Request | Page:
-        """The page; or another request: for the page turned, or for a region of it."""
-        following = self._following(outcome)
+    def conclude(self, outcomes: Sequence[Outcome]) -> Following:
+        """The page; or other requests: for the page turned, or for its regions.
+
+        Args:
+            outcomes: of the requests that were asked for last, in their order.
+        """
+        following = self._following(outcomes)
         if isinstance(following, Page) and isinstance(self.picture, PageImage):
             return self._snapped(following, self.picture)
         return following
 
-    def _following(self, outcome: Outcome) -> Request | Page:
+    def _following(self, outcomes: Sequence[Outcome]) -> Following:
         if self._second is not None:
-            return self._next_region(self._second, outcome)
+            return self._joined(self._second, outcomes)
+        (outcome,) = outcomes
         if isinstance(outcome, PageError):
             return self.failed(outcome.code, str(outcome))
         assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
-        reading = self._reading(self.picture, outcome)
+        reading = self._reading(self._asked[0], outcome)
         turn = opening_turn(outcome.token_ids, self._rules.markup)
         if not turn:
             return self._judged(self.picture, reading)
@@ -115,14 +139,15 @@ class PageJob:
         self._spent, started = reading.page.stats, time.perf_counter()
         if self._as_it_came is None:
             self._as_it_came, self.picture = self.picture, turned(self.picture, turn)
-            return self._request(self.picture, started)
+            return self._whole(started)
         # It would turn the turned page as well, so it cannot tell: the page is read as it came.
         self.picture = self._as_it_came
-        return self._request(self.picture, started, may_turn=False)
+        return self._whole(started, may_turn=False)
 
     def teach(self) -> None:
         """Lets the drafters of its document learn from what was read; before `conclude`."""
-        self._drafting.end_page(self._drafter)
+        for asked in self._asked:
+            self._drafting.end_page(asked.drafter)
 
     def failed(self, code: str, message: str) -> Page:
         """The page without a result."""
@@ -135,8 +160,8 @@ class PageJob:
             error=PageFailure(code=code, message=message),
         )
 
-    def _judged(self, picture: PageImage, first: Reading) -> Request | Page:
-        """The page; or the first region's request, if it is doubtful and can be cut."""
+    def _judged(self, picture: PageImage, first: Reading) -> Following:
+        """The page; or requests for its regions, if it is doubtful and can be cut."""
         if not self._rules.reads_regions:
             return first.page
         started = time.perf_counter()
@@ -144,25 +169,25 @@ class PageJob:
         if not first.is_doubtful:
             return first.final
         second = SecondReading(picture, first, self._rules.max_tokens)
-        if second.is_over:
+        if not second.pictures:
             return first.final
-        self._second, self._spent = second, first.page.stats
-        return self._region_request(second, started)
+        self._second, self._spent, self._asked = second, first.page.stats, []
+        requests = []
+        for region, limit in zip(second.pictures, second.limits, strict=True):
+            request = self._request(region, started, may_turn=False)
+            requests.append(replace(request, max_tokens=limit))
+            started = time.perf_counter()
+        return tuple(requests)
 
-    def _next_region(self, second: SecondReading, outcome: Outcome) -> Request | Page:
-        if isinstance(outcome, PageError):
-            return self._with_all_seconds(second.first.final)
-        started = time.perf_counter()
-        reading = self._reading(second.picture(), outcome)
-        second.take(reading)
-        self._spent = reading.page.stats
-        if second.is_over:
-            return self._with_all_seconds(second.better())
-        return self._region_request(second, started)
-
-    def _region_request(self, second: SecondReading, started: float) -> Request:
-        request = self._request(second.picture(), started, may_turn=False)
-        return replace(request, max_tokens=second.tokens_left)
+    def _joined(self, second: SecondReading, outcomes: Sequence[Outcome]) -> Page:
+        """The better of two readings; the first, if a region could not be read."""
+        readings = []
+        for asked, outcome in zip(self._asked, outcomes, strict=True):
+            if isinstance(outcome, PageError):
+                return self._with_all_seconds(second.first.final)
+            readings.append(self._reading(asked, outcome))
+            self._spent = readings[-1].page.stats
+        return self._with_all_seconds(second.better(readings))
 
     def _snapped(self, page: Page, picture: PageImage) -> Page:
         """The page as it leaves, its boxes around their ink."""
@@ -181,13 +206,18 @@ class PageJob:
             return page
         return replace(page, stats=replace(page.stats, seconds=self._spent.seconds))
 
-    def _request(self, picture: PageImage, started: float, *, may_turn: bool = True) -> Request:
+    def _whole(self, started: float, *, may_turn: bool = True) -> Following:
+        assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
+        self._asked = []
+        return (self._request(self.picture, started, may_turn=may_turn),)
+
+    def _request(self, picture: PageImage, started: float, *, may_turn: bool) -> Request:
         rules = self._rules
         patches = page_patches(picture.rgb, rules.preprocessor)
         merge, side = rules.preprocessor.merge_size, rules.preprocessor.patch_size
-        self._read_px = (patches.grid_w * side, patches.grid_h * side)
-        self._drafter = self._drafting.drafter(picture.text)
-        self._cut_s = time.perf_counter() - started
+        drafter = self._drafting.drafter(picture.text)
+        read_px = (patches.grid_w * side, patches.grid_h * side)
+        self._asked.append(_Asked(picture, drafter, read_px, time.perf_counter() - started))
         prompt = rules.model.tokens.prompt.fill(patches.grid_h // merge, patches.grid_w // merge)
         target = rules.model.target
         values_PC = staged(torch.from_numpy(patches.values), target.device, target.dtype)
@@ -195,18 +225,18 @@ class PageJob:
             prompt=prompt,
             image=ImagePatches(values_PC, patches.grid_h, patches.grid_w),
             max_tokens=rules.max_tokens,
-            drafter=self._drafter,
+            drafter=drafter,
             not_first=frozenset() if may_turn else turn_ids(rules.markup),
         )
 
-    def _reading(self, picture: PageImage, result: Result) -> Reading:
-        rules, decoded = self._rules, self._decoded(result)
+    def _reading(self, asked: _Asked, result: Result) -> Reading:
+        rules, decoded, picture = self._rules, self._decoded(result), asked.picture
         geometry = PageGeometry(
             number=picture.number,
             width_pt=picture.width_pt,
             height_pt=picture.height_pt,
             rotation=picture.rotation,
-            read_px=self._read_px,
+            read_px=asked.read_px,
         )
         blocks = build_page_blocks(decoded, geometry, rules.model.preset.markup)
         status = _STATUS[result.finish]
@@ -221,7 +251,7 @@ class PageJob:
             blocks=blocks.blocks,
             confidence=decoded.page_confidence(),
             num_tokens=len(result.token_ids),
-            stats=self._stats(picture, result) if rules.stats else None,
+            stats=self._stats(asked, result) if rules.stats else None,
         )
         return Reading(page, decoded.text_logprobs(), result.finish == "loop")
 
@@ -234,22 +264,22 @@ class PageJob:
             special_spans=spelling.special_spans,
         )
 
-    def _stats(self, picture: PageImage, result: Result) -> PageStats:
+    def _stats(self, asked: _Asked, result: Result) -> PageStats:
         """The last reading's figures with the seconds of all; rasterising was done once."""
         before = self._spent.seconds if self._spent else None
         seconds = PageSeconds(
-            rasterize=picture.seconds,
-            vision=self._cut_s + result.vision_s + (before.vision if before else 0.0),
+            rasterize=asked.picture.seconds,
+            vision=asked.cut_s + result.vision_s + (before.vision if before else 0.0),
             prefill=result.prefill_s + (before.prefill if before else 0.0),
             decode=result.decode_s + (before.decode if before else 0.0),
         )
-        return PageStats(seconds=seconds, decoding=self._decoding(result))
+        return PageStats(seconds=seconds, decoding=self._decoding(asked, result))
 
-    def _decoding(self, result: Result) -> Decoding | None:
+    def _decoding(self, asked: _Asked, result: Result) -> Decoding | None:
         if not result.steps:
             return None
         return Decoding(
-            drafter=self._drafting.name(self._drafter),
+            drafter=self._drafting.name(asked.drafter),
             steps=result.steps,
             tokens_per_step=round(len(result.token_ids) / result.steps, 3),
             accepted_histogram=result.accepted,
@@ -270,7 +300,7 @@ class PageJob:
 class IsolatedPageJob(PageJob):
     """A page whose surprises are its own: one among ten thousand documents does not end the run."""
 
-    def begin(self) -> Request | Page:
+    def begin(self) -> Following:
         """As `PageJob.begin`; an unforeseen error fails the page."""
         try:
             return super().begin()
@@ -286,10 +316,10 @@ class IsolatedPageJob(PageJob):
         except Exception:
             _log.exception("a drafter could not learn from page %d", self.picture.number)
 
-    def conclude(self, outcome: Outcome) -> Request | Page:
+    def conclude(self, outcomes: Sequence[Outcome]) -> Following:
         """As `PageJob.conclude`; an unforeseen error fails the page."""
         try:
-            return super().conclude(outcome)
+            return super().conclude(outcomes)
         except Exception as error:
             return self._surprised(error)
 

@@ -16,7 +16,7 @@ if "OMP_WAIT_POLICY" not in os.environ:
 import torch
 
 from ocria.document import Generator, Page
-from ocria.engine import Engine, EngineConfig, Request
+from ocria.engine import Engine, EngineConfig, Outcome
 from ocria.engine.memory import slots_that_fit
 from ocria.errors import DeviceError, PageErrorCode, WeightsError
 from ocria.models.base import WINDOW
@@ -39,7 +39,7 @@ from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.mtp import brings_mtp, mtp_maker
-from ocria.pipeline.page_job import IsolatedPageJob, PageJob, ReadingRules
+from ocria.pipeline.page_job import Following, IsolatedPageJob, PageJob, ReadingRules
 from ocria.pipeline.page_threads import PageThreads
 from ocria.rasterize import PageFailed, PageImage
 from ocria.version import __version__
@@ -50,6 +50,26 @@ PAGE_THREADS = 4
 pages on an H200 less than a tenth each."""
 _WAIT_S = 0.1
 """For a page that is being cut while nothing else is to be done."""
+
+
+REGIONS_SIDE_BY_SIDE = 8
+"""Of one page, if no other pages are read: on a CPU eight rows cost a pass hardly more than one."""
+
+
+class _InEngine:
+    """A page's requests that the engine has, and what became of them."""
+
+    def __init__(self, key: int, job: PageJob, num_requests: int) -> None:
+        self.key, self.job = key, job
+        self._outcomes: dict[int, Outcome] = {}
+        self._num_requests = num_requests
+
+    def take(self, place: int, outcome: Outcome) -> list[Outcome] | None:
+        """Keeps an outcome; all of them in the order of the requests once the last one is there."""
+        self._outcomes[place] = outcome
+        if len(self._outcomes) < self._num_requests:
+            return None
+        return [self._outcomes[place] for place in range(self._num_requests)]
 
 
 class PageReader:
@@ -81,7 +101,7 @@ class PageReader:
         num_threads: int = 0,
     ) -> None:
         self.model = model
-        self._isolates = isolates
+        self._isolates, self._most_pages = isolates, most_pages
         self._options = options
         preprocessor = image_settings(model)
         max_positions = longest_page(model.tokens, preprocessor, options.max_tokens)
@@ -89,7 +109,9 @@ class PageReader:
             stop_ids=model.tokens.stop_ids,
             forbidden_ids=model.tokens.suppressed_ids,
             max_positions=max_positions,
-            num_slots=slots_that_fit(model.target, max_positions, most_pages),
+            num_slots=slots_that_fit(
+                model.target, max_positions, max(most_pages, REGIONS_SIDE_BY_SIDE)
+            ),
         )
         self._engine = Engine(model.target, config)
         self._rules = ReadingRules(
@@ -101,7 +123,7 @@ class PageReader:
         )
         self._costs = draft_costs(
             model.target.device,
-            num_pages=self._engine.num_slots,
+            num_pages=self.num_slots,
             num_layers=model.target.layout.num_layers,
         )
         self.size_rule: SizeRule = preprocessor.size_rule
@@ -111,9 +133,11 @@ class PageReader:
         self._dflash = dflash_maker(model, options.drafter_model) if wants_dflash else None
         wants_mtp = self._dflash is None and self._wants("mtp")
         self._mtp = mtp_maker(model, needed=self._asked == "mtp") if wants_mtp else None
-        self._jobs: dict[int, tuple[int, PageJob]] = {}
+        # By ticket: the page, and the request's place among those of the page.
+        self._asked_for: dict[int, tuple[_InEngine, int]] = {}
         self.num_threads = num_threads
         self._threads = PageThreads(num_threads) if num_threads else None
+        self._num_in_engine = 0
         self._worked_on: dict[int, PageJob] = {}
         self._done: list[tuple[int, Page]] = []
         self._next_key = 0
@@ -182,14 +206,14 @@ class PageReader:
     @property
     def num_slots(self) -> int:
         """Pages that are read side by side."""
-        return self._engine.num_slots
+        return min(self._most_pages, self._engine.num_slots)
 
     @property
     def num_pages(self) -> int:
         """Pages submitted and not handed back."""
-        return len(self._jobs) + len(self._worked_on) + len(self._done)
+        return self._num_in_engine + len(self._worked_on) + len(self._done)
 
-    def submit(self, job: PageJob, begun: Request | Page | None = None) -> int:
+    def submit(self, job: PageJob, begun: Following | None = None) -> int:
         """Queues a page; its key.
 
         Args:
@@ -207,24 +231,28 @@ class PageReader:
     def step(self) -> list[tuple[int, Page]]:
         """One round of the engine; keys and pages that are done."""
         if self._threads is not None:
-            is_idle = not self._jobs and not self._done
+            is_idle = not self._asked_for and not self._done
             for key, following in self._threads.ended(_WAIT_S if is_idle else 0.0):
                 self._go_on(key, self._worked_on.pop(key), following)
         if not self._done:
             for ticket, outcome in self._engine.step():
-                key, job = self._jobs.pop(ticket)
-                job.teach()
-                self._work(key, job, partial(job.conclude, outcome))
+                page, place = self._asked_for.pop(ticket)
+                if (outcomes := page.take(place, outcome)) is not None:
+                    self._num_in_engine -= 1
+                    page.job.teach()
+                    self._work(page.key, page.job, partial(page.job.conclude, outcomes))
         done, self._done = self._done, []
         return done
 
     def cancel(self, key: int, code: PageErrorCode, message: str) -> None:
         """Gives a page up; it comes out of the next `step` as failed, if it is not done yet."""
-        for ticket, (other, job) in list(self._jobs.items()):
-            if other == key:
-                self._engine.cancel(ticket)
-                del self._jobs[ticket]
-                self._done.append((key, job.failed(code, message)))
+        tickets = [ticket for ticket, (page, _) in self._asked_for.items() if page.key == key]
+        for ticket in tickets:
+            self._engine.cancel(ticket)
+            page, _ = self._asked_for.pop(ticket)
+        if tickets:
+            self._num_in_engine -= 1
+            self._done.append((key, page.job.failed(code, message)))
         if self._threads is not None and key in self._threads:
             self._threads.give_up(key)
             self._done.append((key, self._worked_on.pop(key).failed(code, message)))
@@ -235,21 +263,25 @@ class PageReader:
         if self._threads is not None:
             self._threads.clear()
         self._worked_on.clear()
-        self._jobs.clear()
+        self._asked_for.clear()
+        self._num_in_engine = 0
         self._done.clear()
 
-    def _work(self, key: int, job: PageJob, work: Callable[[], Request | Page]) -> None:
+    def _work(self, key: int, job: PageJob, work: Callable[[], Following]) -> None:
         if self._threads is None:
             self._go_on(key, job, work())
         else:
             self._worked_on[key] = job
             self._threads.start(key, work)
 
-    def _go_on(self, key: int, job: PageJob, following: Request | Page) -> None:
+    def _go_on(self, key: int, job: PageJob, following: Following) -> None:
         if isinstance(following, Page):
             self._done.append((key, following))
-        else:
-            self._jobs[self._engine.submit(following)] = (key, job)
+            return
+        page = _InEngine(key, job, len(following))
+        self._num_in_engine += 1
+        for place, request in enumerate(following):
+            self._asked_for[self._engine.submit(request)] = (page, place)
 
 
 def load_page_reader(

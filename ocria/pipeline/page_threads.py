@@ -5,11 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from ocria.document import Page
-from ocria.engine import Request
-
-Following = Request | Page
-"""What a page wants next."""
+from ocria.pipeline.page_job import Following
 
 
 class PageThreads:

@@ -78,7 +78,7 @@ def test_it_proposes(plain: PageReader, folder: Path) -> None:
     job = reader.job(picture(), drafting)
     reader.submit(job)
     heard = []
-    drafter = job._drafter
+    drafter = job._asked[0].drafter
     assert drafter is not None
     ask = drafter.propose
     drafter.propose = lambda *asked: heard.append(ask(*asked)) or heard[-1]  # type: ignore

@@ -112,17 +112,21 @@ def said_twice(text: str, between: str, finish: Finish = "eos") -> Result:
 
 def read(job: PageJob, outcomes: Sequence[Result | PageError]) -> tuple[Page, list[Request]]:
     """What becomes of a page for which the engine says these things, and what it was asked."""
-    asked, following = [], job.begin()
-    for outcome in outcomes:
-        assert isinstance(following, Request)
-        asked.append(following)
-        following = job.conclude(outcome)
+    asked, following, left = list[Request](), job.begin(), list(outcomes)
+    while left:
+        assert not isinstance(following, Page)
+        asked += following
+        now, left = left[: len(following)], left[len(following) :]
+        following = job.conclude(now)
     assert isinstance(following, Page)
     return following, asked
 
 
-def test_boxes_end_around_the_ink_if_the_checkpoint_is_our_own() -> None:
-    said_so = said("Nobody came to see the second ship. " * 54)
+def test_boxes_end_around_the_ink_if_the_checkpoint_is_our_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(regions.Reading, "is_doubtful", False)
+    said_so = said(SHOWN)
     corners = [TOKENIZER.special_ids[f"<|{place}|>"] for place in (40, 20, 156, 400)]
     said_so = replace(said_so, token_ids=(said_so.token_ids[0], *corners, *said_so.token_ids[5:]))
     page, _ = read(make_job(), [said_so])
@@ -207,8 +211,8 @@ def test_a_page_of_which_much_was_left_out_is_read_again() -> None:
 
 def test_what_stays_left_out_lowers_confidence() -> None:
     lost = PageError("decode_failed", "the model said nonsense")
-    page, asked = read(make_job(2000), [said(SHOWN[:600]), lost])
-    assert len(asked) == 2
+    page, asked = read(make_job(2000), [said(SHOWN[:600]), lost, lost])
+    assert len(asked) == 3
     assert page.confidence is not None
     assert 0.2 < page.confidence < 0.6
 
@@ -245,10 +249,14 @@ def test_a_repeat_in_a_region_is_left_out() -> None:
 def test_regions_share_the_pages_limit() -> None:
     half = said("one two three four")
     spent = len(half.token_ids)
-    _, asked = read(make_job(spent + 3), [said("one", "loop"), half, said("five", "length")])
-    assert [request.max_tokens for request in asked] == [spent + 3, spent + 3, 3]
-    page, _ = read(make_job(spent), [said("one", "loop"), half])
-    assert page.status == "truncated"
+    outcomes = [said("one", "loop"), half, half]
+    page, asked = read(make_job(2 * spent), outcomes)
+    assert page.status == "ok" and page.num_tokens == 2 * spent
+    # None has more than the page, nor all more than a few times that.
+    limits = [request.max_tokens for request in asked[1:]]
+    assert max(limits) <= 2 * spent and sum(limits) <= 8 * spent + 2
+    page, _ = read(make_job(2 * spent - 1), outcomes)
+    assert page.status == "truncated" and page.num_tokens == spent
 
 
 def test_a_region_brings_its_part_of_the_text_layer() -> None:
@@ -274,7 +282,10 @@ def test_the_shipped_model_reads_regions_the_same_alone_and_among_others(
 ) -> None:
     monkeypatch.setattr(regions, "DOUBTFUL_CONFIDENCE", 1.01)
     monkeypatch.setattr(
-        regions.SecondReading, "better", lambda second: second._joined().page, raising=True
+        regions.SecondReading,
+        "better",
+        lambda second, read: second._joined(read).page,
+        raising=True,
     )
     texts = [
         "The old bridge was closed in 1924.",

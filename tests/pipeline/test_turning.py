@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ocria.document import Page, Rotation
-from ocria.engine import Request, Result
+from ocria.engine import Result
 from ocria.models.base import Prompt
 from ocria.models.finding import find_checkpoint
 from ocria.models.presets import NATIVE
@@ -83,11 +83,13 @@ def test_an_unforeseen_error_fails_the_page_where_asked_to(
         raise KeyError("no such block")
 
     job = make_job()
+    job.begin()
     monkeypatch.setattr("ocria.pipeline.page_job.build_page_blocks", surprise)
     with pytest.raises(KeyError):
-        job.conclude(result("<|paragraph|>"))
+        job.conclude([result("<|paragraph|>")])
     isolated = IsolatedPageJob(job.picture, job._rules, job._drafting)
-    page = isolated.conclude(result("<|paragraph|>"))
+    isolated.begin()
+    page = isolated.conclude([result("<|paragraph|>")])
     assert isinstance(page, Page) and page.status == "failed" and page.error is not None
     assert "no such block" in page.error.message
 
@@ -109,10 +111,10 @@ def result(text: str) -> Result:
 
 def test_a_turned_page_is_read_again_and_its_seconds_add_up() -> None:
     job = make_job(rotation=90)
-    assert isinstance(job.begin(), Request)
-    again = job.conclude(result("<|rot90|>"))
-    assert isinstance(again, Request) and job.picture.rotation == 180
-    page = job.conclude(result("<|paragraph|>"))
+    assert not isinstance(job.begin(), Page)
+    again = job.conclude([result("<|rot90|>")])
+    assert not isinstance(again, Page) and job.picture.rotation == 180
+    page = job.conclude([result("<|paragraph|>")])
     assert isinstance(page, Page) and page.rotation == 180
     assert page.stats is not None
     seconds = page.stats.seconds
@@ -124,10 +126,11 @@ def test_a_model_that_would_turn_a_turned_page_must_read_it_as_it_came() -> None
     job, lay = make_job(rotation=270), []
     following = job.begin()
     for _ in range(3):
-        assert isinstance(following, Request)
-        lay.append((job.picture.rotation, bool(following.not_first)))
-        token = "<|paragraph|>" if following.not_first else "<|rot90|>"
-        following = job.conclude(result(token))
+        assert not isinstance(following, Page)
+        (request,) = following
+        lay.append((job.picture.rotation, bool(request.not_first)))
+        token = "<|paragraph|>" if request.not_first else "<|rot90|>"
+        following = job.conclude([result(token)])
     assert lay == [(270, False), (0, False), (270, True)]
     assert isinstance(following, Page) and following.rotation == 270
     assert following.stats is not None and following.stats.seconds.prefill == 0.75
