@@ -28,7 +28,6 @@ from ocria.models.device import staged
 from ocria.models.presets import NATIVE
 from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
-from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.regions import Reading, SecondReading
@@ -59,13 +58,9 @@ class ReadingRules:
     stats: bool
 
     @property
-    def reads_regions(self) -> bool:
-        """Whether pages may be read in regions: it was measured with our own checkpoints only."""
-        return self.model.preset is NATIVE
-
-    @property
-    def snaps_boxes(self) -> bool:
-        """Whether boxes are moved to the ink: only our own checkpoints' errors were measured."""
+    def examines(self) -> bool:
+        """Whether readings are held against the picture: boxes moved to the ink, doubtful pages
+        read in regions. Only our own checkpoints' errors were measured."""
         return self.model.preset is NATIVE
 
 
@@ -96,9 +91,12 @@ class PageJob:
 
     def conclude(self, outcome: Outcome) -> Request | Page:
         """The page; or another request: for the page turned, or for a region of it."""
+        started = time.perf_counter()
         following = self._following(outcome)
-        if isinstance(following, Page) and isinstance(self.picture, PageImage):
-            return self._snapped(following, self.picture)
+        if isinstance(following, Page) and following.stats:
+            seconds = following.stats.seconds
+            seconds = replace(seconds, vision=seconds.vision + time.perf_counter() - started)
+            return replace(following, stats=replace(following.stats, seconds=seconds))
         return following
 
     def _following(self, outcome: Outcome) -> Request | Page:
@@ -137,7 +135,7 @@ class PageJob:
 
     def _judged(self, picture: PageImage, first: Reading) -> Request | Page:
         """The page; or the first region's request, if it is doubtful and can be cut."""
-        if not self._rules.reads_regions:
+        if not self._rules.examines:
             return first.page
         started = time.perf_counter()
         first = first.examined(picture.rgb)
@@ -163,18 +161,6 @@ class PageJob:
     def _region_request(self, second: SecondReading, started: float) -> Request:
         request = self._request(second.picture(), started, may_turn=False)
         return replace(request, max_tokens=second.tokens_left)
-
-    def _snapped(self, page: Page, picture: PageImage) -> Page:
-        """The page as it leaves, its boxes around their ink."""
-        if not self._rules.snaps_boxes:
-            return page
-        started = time.perf_counter()
-        page = snapped(page, picture.rgb)
-        if page.stats is None:
-            return page
-        seconds = page.stats.seconds
-        vision = seconds.vision + time.perf_counter() - started
-        return replace(page, stats=replace(page.stats, seconds=replace(seconds, vision=vision)))
 
     def _with_all_seconds(self, page: Page) -> Page:
         if page.stats is None or self._spent is None:
