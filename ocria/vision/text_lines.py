@@ -14,15 +14,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ocria.vision.ink import ink_map
+from ocria.vision.ink import ink_maps
 from ocria.vision.line_cells import LineCells, line_cells
 from ocria.vision.regions import MEASURED_PIXELS
 from ocria.vision.seams import without_rules
 
 Box = tuple[float, float, float, float]
 
-_LEAST_CONTRAST = 25
-"""Grey levels. Pale, blurred print is wanted here; that something stands there is known."""
 _RULE_LENGTH = 0.04
 """Of an upright rule, as a share of the page's long side."""
 
@@ -88,12 +86,13 @@ class PageLines:
         width: the same.
         slope: rows that lines sank from one column to the next.
         line_height: the usual one.
-        ink_HW: bool, the page's own ink, not made level, without long upright rules.
+        ink_HW: bool, the page's ink map as others use it, not made level.
     """
 
     def __init__(self, rgb: NDArray[np.uint8]) -> None:
-        ink_HW = without_rules(ink_map(rgb, MEASURED_PIXELS, _LEAST_CONTRAST), _RULE_LENGTH)
-        self.ink_HW = ink_HW
+        self.ink_HW, pale_HW = ink_maps(rgb, MEASURED_PIXELS)
+        # Pale, blurred print is wanted here; that something stands there is known.
+        ink_HW = without_rules(pale_HW, _RULE_LENGTH)
         self.height, self.width = ink_HW.shape
         self.slope = _slope(ink_HW)
         self._pad = math.ceil(abs(self.slope) * self.width / 2)
