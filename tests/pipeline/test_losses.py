@@ -85,7 +85,6 @@ def test_boxes_that_pile_up_lose_nothing() -> None:
 
 
 def test_boxes_that_pile_up_hide_no_loss() -> None:
-    # As they were written none of the six lines would be missed: the boxes around reach over them.
     lost = loss(page(squeezed(WHOLE[:7] + WHOLE[8:])), drawn())
     assert 4 <= lost.num_lines <= 6
 
