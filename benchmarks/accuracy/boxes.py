@@ -41,7 +41,7 @@ from ocria.models.recipes.nano.evaluate import make_pages
 from ocria.models.recipes.nano.markup import overlap, read_blocks
 from ocria.models.recipes.pages.kinds import KINDS
 from ocria.options import ParseOptions
-from ocria.pipeline import page_job
+from ocria.pipeline import regions
 from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.page_reader import load_page_reader
 from ocria.rasterize import PageImage
@@ -104,7 +104,7 @@ def main() -> None:
     for path in sorted(arguments.keep.glob("*.pickle")):
         kept = Kept(*pickle.loads(path.read_bytes()))
         started = time.process_time()
-        after = snapped(kept.page, _rgb(kept.pixels))
+        after = snapped(kept.page, PageLines(_rgb(kept.pixels)))
         seconds.append(time.process_time() - started)
         best, said = _blocks(kept, after)
         every += best
@@ -138,7 +138,7 @@ def _read(arguments: argparse.Namespace) -> None:
     random.Random(arguments.seed).shuffle(waiting)
     reader = load_page_reader(ParseOptions(device="cpu"), most_pages=SIDE_BY_SIDE, isolates=True)
     begun = {}
-    with mock.patch.object(page_job, "snapped", lambda page, _: page):
+    with mock.patch.object(regions, "snapped", lambda page, _: page):
         while waiting or begun:
             while waiting and len(begun) < SIDE_BY_SIDE:
                 path, sample = waiting.pop(0)

@@ -27,7 +27,7 @@ Box = tuple[float, float, float, float]
 _log = logging.getLogger(__name__)
 
 _SMALLEST_PX = 32
-"""The short side of a picture that is looked at."""
+"""The short side of an ink map that is looked at."""
 _MOST_BLOCKS = 600
 """More on one page are noise, and would take seconds."""
 _LOOKED_BACK, _BESIDE = 40, 2
@@ -42,21 +42,21 @@ _OWN_WEIGHT, _MOST_WEIGHT, _FEWEST = 60.0, 200.0, 8.0
 from which on a block counts."""
 
 
-def snapped(page: Page, rgb: NDArray[np.uint8]) -> Page:
+def snapped(page: Page, lines: PageLines) -> Page:
     """The page with boxes around the ink of their blocks, where that is found.
 
     A block that fits no lines keeps its box, and so do all where anything goes wrong.
 
     Args:
         page: as it was read.
-        rgb: uint8 [H, W, 3], the picture that it was read from, upright as the boxes are.
+        lines: of the picture that it was read from, upright as the boxes are.
     """
-    if not 0 < len(page.blocks) <= _MOST_BLOCKS or min(rgb.shape[:2]) < _SMALLEST_PX:
+    if not 0 < len(page.blocks) <= _MOST_BLOCKS or min(lines.height, lines.width) < _SMALLEST_PX:
         return page
     if page.width_pt <= 0 or page.height_pt <= 0:
         return page
     try:
-        boxes = _snapped_boxes(page, PageLines(rgb))
+        boxes = _snapped_boxes(page, lines)
     except Exception:
         # A page that was read is worth more than its boxes.
         _log.exception("the boxes of page %d were left as they are", page.number)

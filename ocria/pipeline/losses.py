@@ -1,9 +1,9 @@
 """Finds lines that the picture shows and no block's text accounts for: what was left out silently.
 
-Boxes lie beside their ink by a line and more, so no line is lost merely because no box covers it.
-Every block pays for lines with its letters: first those under its box, then those near it, and with
-what it has to spare those of its column. Lines that nobody pays for are lost, whether no box is
-there or one whose text is too short for it.
+Boxes were snapped to the lines that their blocks mean, but one of ten still lies beside, so no line
+is lost merely because no box covers it. Every block pays for lines with its letters: those under
+its box, and with what it has to spare those of its column. Lines that nobody pays for are lost,
+whether no box is there or one whose text is too short for it.
 Thresholds were set on self-made pages only (docs/log.md).
 """
 
@@ -14,23 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocria.document import Page
-from ocria.vision import LineCells, line_cells
+from ocria.vision import LineCells, PageLines
 
-_DENSITY = 0.92, 1.1
+_DENSITY = 0.7, 1.1
 """Letters for each height of a line that it is wide: between these the page's own is believed. It
 is 0.9 to 1.5 on nine of ten pages, but where it is high, part of the lines was not seen."""
 _WINDOW = 400
 """Letters in a row over which density is measured: a box that is off matters little there."""
-_SLACK, _SLACK_LETTERS = 1.15, 4
+_SLACK, _SLACK_LETTERS = 1.1, 4
 """A block pays for more than it has: nine of ten paragraphs lie within 1.12 of the page's own."""
-_NEAR = 0.04, 0.08
-"""How far a block pays, as shares of the page's width and height. Boxes of the shipped model lie
-0.004 and 0.015 off in the middle, one of twenty 0.03 and 0.14."""
-_REACHES = (0.0, 0.17, 0.33, 0.5, 0.75, 1.0)
+_NEAR = 0.04, 0.006
+"""How far a block pays, as shares of the page's width and height. Snapped boxes end with the ink;
+of those that are wrong most are off by lines."""
+_REACHES = (0.0, 0.5, 1.0)
 """Nearest first, in shares of `_NEAR`."""
-_SPARE = 0.9
-"""Boxes of a whole column may slip by several lines, one pushing the next: a block that has spent
-less than this share of its letters pays for the rest of its column."""
+_SPARE = 0.95
+"""Of a column some boxes stay off by lines, one pushing the next: a block that has spent less than
+this share of its letters pays for the rest of its column."""
 _TOWARDS_MIDDLE = 1e-3
 """Cells near the middle of a box are paid first."""
 _AROUND_UNTOLD = 0.25
@@ -39,8 +39,8 @@ _LEAST_CELLS, _LEAST_LETTERS = 5, 10
 """Of a line that is lost."""
 _APART, _TOO_NEAR, _UNLIKE = 4.0, 0.5, 1.6
 """Heights between lines of one text, and how much taller one is at most."""
-_LEAST_LOST, _LEAST_LINES = 60, 3
-"""Letters and lines from which on a page is doubtful."""
+_LEAST_LOST, _LEAST_LINES, _LEAST_SHARE = 60, 3, 0.02
+"""Letters, lines, and share of the page's letters from which on a page is doubtful."""
 
 
 class Loss(NamedTuple):
@@ -58,34 +58,35 @@ class Loss(NamedTuple):
 NO_LOSS = Loss(0, 0.0)
 
 
-def find_loss(page: Page, ink_HW: NDArray[np.bool_]) -> Loss:
+def find_loss(page: Page, lines: PageLines) -> Loss:
     """What of the page's text lines stands in none of its blocks.
 
     Args:
-        page: as it was read.
-        ink_HW: its ink map, upright as the boxes are.
+        page: as it was read, its boxes snapped to the ink.
+        lines: of its picture.
     """
-    cells = line_cells(ink_HW)
-    blocks = _Blocks.of(page)
+    cells = lines.cells()
+    blocks = _Blocks.of(page, lines)
     if not cells.num_lines or blocks is None:
         return NO_LOSS
-    far_CB = _far(cells, blocks)
+    far_CB = _far(cells, blocks, lines)
     if len(blocks.letters_B):
         letters_C = cells.ems_C * _density(cells, blocks, far_CB)
         lost_C = _unpaid(letters_C, blocks, far_CB)
     else:
         letters_C, lost_C = cells.ems_C * _DENSITY[0], np.ones(len(cells.ems_C), np.bool_)
     lost = _of_one_text(cells, lost_C, letters_C)
-    if lost.sum() < _LEAST_LOST or len(lost) < _LEAST_LINES:
+    share = float(min(1.0, lost.sum() / letters_C.sum()))
+    if lost.sum() < _LEAST_LOST or len(lost) < _LEAST_LINES or share < _LEAST_SHARE:
         return NO_LOSS
-    return Loss(len(lost), float(min(1.0, lost.sum() / letters_C.sum())))
+    return Loss(len(lost), share)
 
 
 class _Blocks(NamedTuple):
     """Blocks with boxes.
 
     Attributes:
-        box_B4: in fractions of the page.
+        box_B4: in pixels of the level ink.
         letters_B: how many each has, without blanks.
         is_untold_B: figures and formulas, whose ink no letters count.
     """
@@ -95,26 +96,28 @@ class _Blocks(NamedTuple):
     is_untold_B: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, page: Page) -> "_Blocks | None":
+    def of(cls, page: Page, lines: PageLines) -> "_Blocks | None":
         """None where the page has blocks, but nothing to tell where they stand."""
         boxed = [block for block in page.blocks if block.bbox]
         if (page.blocks and not boxed) or page.width_pt <= 0 or page.height_pt <= 0:
             return None
         size = (page.width_pt, page.height_pt) * 2
+        boxes = np.array([block.bbox for block in boxed]).reshape(-1, 4) / size
         return cls(
-            np.array([block.bbox for block in boxed]).reshape(-1, 4) / size,
+            np.array([lines.level(tuple(box)) for box in boxes.tolist()]).reshape(-1, 4),
             np.array([float(len("".join(block.text.split()))) for block in boxed]),
             np.array([block.type in ("figure", "formula") for block in boxed]),
         )
 
 
-def _far(cells: LineCells, blocks: _Blocks) -> NDArray[np.float64]:
+def _far(cells: LineCells, blocks: _Blocks, lines: PageLines) -> NDArray[np.float64]:
     """float [C, B]: 0 in a block's box, 1 as far from it as it pays, infinite beside its column.
 
     Towards the box's middle it is less by up to a thousandth.
     """
-    x0, y0, x1, y1 = blocks.box_B4.T
-    x_C1, y_C1 = cells.x_C[:, None], cells.y_C[:, None]
+    sides = lines.width, lines.height
+    x0, y0, x1, y1 = (blocks.box_B4 / (sides * 2)).T
+    x_C1, y_C1 = cells.x_C[:, None] / sides[0], cells.y_C[:, None] / sides[1]
     across = np.maximum(0.0, np.maximum(x0 - x_C1, x_C1 - x1)) / _NEAR[0]
     down = np.maximum(0.0, np.maximum(y0 - y_C1, y_C1 - y1)) / _NEAR[1]
     far_CB = np.maximum(across, down) + _TOWARDS_MIDDLE * np.abs(y_C1 - (y0 + y1) / 2)
@@ -207,7 +210,7 @@ def _of_one_text(
     lines = np.flatnonzero((count_L >= _LEAST_CELLS) & (letters_L >= _LEAST_LETTERS))
     y = np.bincount(line_N, cells.y_C[lost_C], minlength=num_lines)[lines] / count_L[lines]
     tall = np.bincount(line_N, cells.height_C[lost_C], minlength=num_lines)[lines] / count_L[lines]
-    left_L, right_L = np.ones(num_lines), np.zeros(num_lines)
+    left_L, right_L = np.full(num_lines, np.inf), np.zeros(num_lines)
     np.minimum.at(left_L, line_N, cells.x_C[lost_C])
     np.maximum.at(right_L, line_N, cells.x_C[lost_C])
     left, right = left_L[lines], right_L[lines]

@@ -29,7 +29,6 @@ from ocria.models.device import staged
 from ocria.models.presets import NATIVE
 from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
-from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
 from ocria.pipeline.regions import Reading, SecondReading
@@ -60,13 +59,9 @@ class ReadingRules:
     stats: bool
 
     @property
-    def reads_regions(self) -> bool:
-        """Whether pages may be read in regions: it was measured with our own checkpoints only."""
-        return self.model.preset is NATIVE
-
-    @property
-    def snaps_boxes(self) -> bool:
-        """Whether boxes are moved to the ink: only our own checkpoints' errors were measured."""
+    def examines(self) -> bool:
+        """Whether readings are held against the picture: boxes moved to the ink, doubtful pages
+        read in regions. Only our own checkpoints' errors were measured."""
         return self.model.preset is NATIVE
 
 
@@ -119,9 +114,12 @@ class PageJob:
         Args:
             outcomes: of the requests that were asked for last, in their order.
         """
+        started = time.perf_counter()
         following = self._following(outcomes)
-        if isinstance(following, Page) and isinstance(self.picture, PageImage):
-            return self._snapped(following, self.picture)
+        if isinstance(following, Page) and following.stats:
+            seconds = following.stats.seconds
+            seconds = replace(seconds, vision=seconds.vision + time.perf_counter() - started)
+            return replace(following, stats=replace(following.stats, seconds=seconds))
         return following
 
     def _following(self, outcomes: Sequence[Outcome]) -> Following:
@@ -162,7 +160,7 @@ class PageJob:
 
     def _judged(self, picture: PageImage, first: Reading) -> Following:
         """The page; or requests for its regions, if it is doubtful and can be cut."""
-        if not self._rules.reads_regions:
+        if not self._rules.examines:
             return first.page
         started = time.perf_counter()
         first = first.examined(picture.rgb)
@@ -188,18 +186,6 @@ class PageJob:
             readings.append(self._reading(asked, outcome))
             self._spent = readings[-1].page.stats
         return self._with_all_seconds(second.better(readings))
-
-    def _snapped(self, page: Page, picture: PageImage) -> Page:
-        """The page as it leaves, its boxes around their ink."""
-        if not self._rules.snaps_boxes:
-            return page
-        started = time.perf_counter()
-        page = snapped(page, picture.rgb)
-        if page.stats is None:
-            return page
-        seconds = page.stats.seconds
-        vision = seconds.vision + time.perf_counter() - started
-        return replace(page, stats=replace(page.stats, seconds=replace(seconds, vision=vision)))
 
     def _with_all_seconds(self, page: Page) -> Page:
         if page.stats is None or self._spent is None:

@@ -127,7 +127,7 @@ class PageReader:
             num_layers=model.target.layout.num_layers,
         )
         self.size_rule: SizeRule = preprocessor.size_rule
-        if self._rules.reads_regions:
+        if self._rules.examines:
             self.size_rule = replace(self.size_rule, max_pixels=2 * self.size_rule.max_pixels)
         wants_dflash = self._wants("dflash")
         self._dflash = dflash_maker(model, options.drafter_model) if wants_dflash else None

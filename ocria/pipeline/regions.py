@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from ocria.document import Block, Decoding, Page, PageStatus
 from ocria.output import mean_probability
+from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.leaps import find_leaps
 from ocria.pipeline.losses import NO_LOSS, Loss, find_loss
 from ocria.pipeline.repeats import find_repeats, text_share, without_repeats
 from ocria.rasterize import PageImage, TextLayer
-from ocria.vision import MEASURED_PIXELS, Region, ink_map, page_regions
+from ocria.vision import PageLines, Region, page_regions
 
 Box = tuple[float, float, float, float]
 
@@ -41,7 +42,7 @@ class Reading(NamedTuple):
         page: the page; a region is one of its own.
         logprobs: natural logarithm of the probability of each token of its text.
         looped: it was cut off in a loop.
-        repeats: indices of blocks that say again what others say and the page shows once.
+        repeated: share of its text that says again what the page shows once; `page` is without.
         leaps: indices of blocks that were read across columns.
         loss: what the page shows and no block says.
     """
@@ -49,26 +50,29 @@ class Reading(NamedTuple):
     page: Page
     logprobs: Sequence[float]
     looped: bool
-    repeats: frozenset[int] = frozenset()
+    repeated: float = 0.0
     leaps: frozenset[int] = frozenset()
     loss: Loss = NO_LOSS
 
     def examined(self, rgb: NDArray[np.uint8]) -> "Reading":
-        """The reading with what its picture, uint8 [H, W, 3], says against it."""
-        ink_HW = ink_map(rgb, MEASURED_PIXELS)
-        repeats = find_repeats(self.page, rgb)
-        # What stands nowhere on the page pays for no line.
-        said_once = without_repeats(self.page, repeats)
+        """The reading with what its picture, uint8 [H, W, 3], says against it.
+
+        Its page is without repeats, and its boxes are snapped to the ink.
+        """
+        repeats, lines = find_repeats(self.page, rgb), PageLines(rgb)
+        # What stands nowhere on the page takes no line of it.
+        page = snapped(without_repeats(self.page, repeats), lines)
         return self._replace(
-            repeats=repeats,
-            leaps=find_leaps(self.page, ink_HW),
-            loss=find_loss(said_once, ink_HW),
+            page=page,
+            repeated=text_share(self.page, repeats),
+            leaps=find_leaps(page, lines.ink_HW),
+            loss=find_loss(page, lines),
         )
 
     @property
     def is_doubtful(self) -> bool:
         """Whether a second reading may be better. One that met its token limit stands."""
-        if self.looped or self.repeats:
+        if self.looped or self.repeated:
             return True
         unsure = self.page.confidence is not None and self.page.confidence < DOUBTFUL_CONFIDENCE
         found = unsure or bool(self.leaps) or self.loss.num_lines > 0
@@ -82,8 +86,8 @@ class Reading(NamedTuple):
     @property
     def expected_right(self) -> float:
         """How many of the text's tokens are right, as far as the model knows."""
-        said_once = 1.0 - text_share(self.page, self.repeats)
-        return said_once * self.in_order * math.fsum(map(math.exp, self.logprobs))
+        right = (1.0 - self.repeated) * self.in_order
+        return right * math.fsum(map(math.exp, self.logprobs))
 
     @property
     def final(self) -> Page:
@@ -91,7 +95,7 @@ class Reading(NamedTuple):
 
         Its confidence counts what was left out, and half of what was read across, as wrong.
         """
-        page = without_repeats(self.page, self.repeats)
+        page = self.page
         if page.confidence is None or page.status == "truncated":
             return page
         right = self.in_order * (1.0 - self.loss.share)

@@ -8,6 +8,7 @@ Grid legend: C cells of 16 pixels, within which paper is taken to be even; T til
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +61,7 @@ def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
     """
     grey = _measured_grey(rgb, _MEASURED_PIXELS)
     paper = _paper(grey)
-    ink = _ink(grey, paper)
+    ink = _ink(np.abs(grey - paper))
     marks = _mark_map(ink)
     if marks.any():
         ink &= ~_border_pixels(grey, paper)
@@ -68,27 +69,31 @@ def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
     return Ink(fraction=float(ink.mean()), marks=int(marks.sum()))
 
 
-def ink_map(
-    rgb: NDArray[np.uint8], most_pixels: int, least_contrast: int = _MIN_CONTRAST
-) -> NDArray[np.bool_]:
+def ink_map(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.bool_]:
     """Which pixels stand out from the paper around them, a scanner's dark border left out.
 
     Returns bool [H, W] of `rgb` averaged down by the smallest whole number that leaves at most
     `most_pixels`; the last row and column of such squares may be incomplete.
     """
+    return ink_maps(rgb, most_pixels, (_MIN_CONTRAST,))[0]
+
+
+def ink_maps(
+    rgb: NDArray[np.uint8], most_pixels: int, contrasts: Sequence[int] = (_MIN_CONTRAST, 25)
+) -> list[NDArray[np.bool_]]:
+    """As `ink_map`, one for each least contrast in grey levels: the usual one, and pale print."""
     factor = _factor(rgb.shape[0] * rgb.shape[1], most_pixels)
     grey = _measured_grey(rgb, most_pixels)
     paper = _paper(grey)
-    ink = _ink(grey, paper, least_contrast) & ~_border_pixels(grey, paper)
-    return ink[: -(-rgb.shape[0] // factor), : -(-rgb.shape[1] // factor)]
-
-
-def _ink(
-    grey: NDArray[np.int16], paper: NDArray[np.int16], least_contrast: int = _MIN_CONTRAST
-) -> NDArray[np.bool_]:
+    is_page = ~_border_pixels(grey, paper)
+    rows, columns = -(-rgb.shape[0] // factor), -(-rgb.shape[1] // factor)
     contrast = np.abs(grey - paper)
+    return [(_ink(contrast, least) & is_page)[:rows, :columns] for least in contrasts]
+
+
+def _ink(contrast: NDArray[np.int16], least: int = _MIN_CONTRAST) -> NDArray[np.bool_]:
     noise = 1.4826 * float(np.median(contrast[::4, ::4]))
-    ink = contrast > max(least_contrast, _NOISE_DEVIATIONS * noise)
+    ink = contrast > max(least, _NOISE_DEVIATIONS * noise)
     return ink & _has_neighbours(ink)
 
 

@@ -14,14 +14,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ocria.vision.ink import ink_map
+from ocria.vision.ink import ink_maps
+from ocria.vision.line_cells import LineCells, line_cells
+from ocria.vision.regions import MEASURED_PIXELS
 from ocria.vision.seams import without_rules
 
 Box = tuple[float, float, float, float]
 
-_MEASURED_PIXELS = 2_000_000
-_LEAST_CONTRAST = 25
-"""Grey levels. Pale, blurred print is wanted here; that something stands there is known."""
 _RULE_LENGTH = 0.04
 """Of an upright rule, as a share of the page's long side."""
 
@@ -87,18 +86,25 @@ class PageLines:
         width: the same.
         slope: rows that lines sank from one column to the next.
         line_height: the usual one.
+        ink_HW: bool, the page's ink map as others use it, not made level.
     """
 
     def __init__(self, rgb: NDArray[np.uint8]) -> None:
-        ink_HW = without_rules(ink_map(rgb, _MEASURED_PIXELS, _LEAST_CONTRAST), _RULE_LENGTH)
+        self.ink_HW, pale_HW = ink_maps(rgb, MEASURED_PIXELS)
+        # Pale, blurred print is wanted here; that something stands there is known.
+        ink_HW = without_rules(pale_HW, _RULE_LENGTH)
         self.height, self.width = ink_HW.shape
         self.slope = _slope(ink_HW)
         self._pad = math.ceil(abs(self.slope) * self.width / 2)
-        level_HW = _levelled(ink_HW, self.slope, self._pad)
+        self._level_HW = level_HW = _levelled(ink_HW, self.slope, self._pad)
         self.line_height = _line_height(level_HW)
         # Ink above each row and left of each column: counts of any part are differences.
         self._above_WH = _running_sums(np.ascontiguousarray(level_HW.T))
         self._before_HW = _running_sums(level_HW)
+
+    def cells(self) -> LineCells:
+        """The cells of all lines of the page."""
+        return line_cells(self._level_HW)
 
     def level(self, box: Box) -> Box:
         """A box in fractions of the page, in pixels of the level ink."""

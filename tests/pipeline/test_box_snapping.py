@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ocria.document import Block, BlockType, Page
 from ocria.pipeline import box_snapping
-from ocria.pipeline.box_snapping import snapped
+from ocria.vision import PageLines
 
 WIDTH, HEIGHT = 800, 1000
 """A pixel a point."""
@@ -25,6 +25,10 @@ TEXT = (
 )
 WORDS = TEXT.split()
 Box = tuple[float, float, float, float]
+
+
+def snapped(page: Page, rgb: NDArray[np.uint8]) -> Page:
+    return box_snapping.snapped(page, PageLines(rgb))
 
 
 class Sheet:

@@ -8,7 +8,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ocria.document import Block, BlockType, Page
 from ocria.pipeline.leaps import find_leaps
-from ocria.vision import ink_map
+from ocria.vision import PageLines
 
 WIDTH, HEIGHT = 800, 1000
 LINE = "Nobody came to see the second ship"
@@ -25,7 +25,7 @@ def drawn(line: str = LINE) -> NDArray[np.bool_]:
         for number in range(NUM_LINES):
             place = (x, 60 + PITCH * number)
             ImageDraw.Draw(image).text(place, line, fill=20, font=ImageFont.load_default(19))
-    return ink_map(np.asarray(image.convert("RGB")), 4_000_000)
+    return PageLines(np.asarray(image.convert("RGB"))).ink_HW
 
 
 def page(boxes: Sequence[Box], type: BlockType = "paragraph") -> Page:

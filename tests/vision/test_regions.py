@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from ocria.vision import Region, page_regions
-from ocria.vision.ink import ink_map
+from ocria.vision.ink import ink_map, ink_maps
 
 WIDTH, HEIGHT = 992, 1408
 SENTENCE = "The harbour office opens at eight and closes when the last boat is in "
@@ -111,6 +111,16 @@ def test_a_region_shows_paper_where_another_one_was() -> None:
     above, below = page_regions(rgb(page))
     assert above.box[3] > below.box[1]
     assert abs(int(np.median(above.rgb[-1])) - 250) <= 1
+
+
+def test_pale_print_is_ink_where_it_is_wanted() -> None:
+    page = Image.new("L", (320, 320), 245)
+    ImageDraw.Draw(page).rectangle((40, 40, 80, 44), fill=20)
+    ImageDraw.Draw(page).rectangle((40, 140, 80, 144), fill=212)
+    usual, pale = ink_maps(rgb(page), 4_000_000)
+    assert usual[42, 60] and pale[42, 60]
+    assert pale[142, 60] and not usual[142, 60]
+    assert np.array_equal(usual, ink_map(rgb(page), 4_000_000))
 
 
 def test_the_ink_map_has_the_pages_own_shape() -> None:

@@ -1,9 +1,10 @@
 """Lines of text on a page, as its picture shows them, whoever reads them.
 
-A page is looked at in upright strips two or three letters wide. Within one even a leaning or curled
-line is level, and paper lies between it and the next. Ink between two white rows of a strip is a
-cell; cells that go on from strip to strip are a line. Pictures give cells too tall, rules none,
-noise few that go on. Thresholds were set on self-made pages only.
+A page is looked at in upright strips two or three letters wide. Within one even a curled line is
+level, and paper lies between it and the next. Ink between two white rows of a strip is a cell;
+cells that go on from strip to strip are a line. Pictures give cells too tall, rules none, noise few
+that go on. Lines between two given sides are told better by `text_lines.py`; here no sides are
+known. Thresholds were set on self-made pages only.
 
 Shape suffixes: H, W pixels of the ink map; S strips, left to right; C cells, strip by strip.
 """
@@ -36,13 +37,12 @@ class LineCells:
     """The cells of all lines of a page.
 
     Attributes:
-        x_C: middles, float, in fractions of the page's width.
-        y_C: the same of its height.
-        height_C: in fractions of the page's height.
+        x_C: middles, float, in pixels of the ink, as are the next two.
+        y_C: the same.
+        height_C: from top to bottom.
         ems_C: widths in heights; letters are about as many.
         line_C: int, which line each belongs to.
         num_lines: how many there are.
-        width: of each cell, in fractions of the page's width.
     """
 
     x_C: NDArray[np.float64]
@@ -51,17 +51,16 @@ class LineCells:
     ems_C: NDArray[np.float64]
     line_C: NDArray[np.intp]
     num_lines: int
-    width: float
 
 
 def line_cells(ink_HW: NDArray[np.bool_]) -> LineCells:
-    """The cells of lines of text in an ink map of about 1 to 4 million pixels."""
+    """The cells of lines of text in ink without upright rules, of about 1 to 4 million pixels."""
     height, width = ink_HW.shape
     long = max(height, width)
     strip = max(4, round(long * _STRIP))
     num_strips = width // strip
-    level = np.ascontiguousarray(without_rules(without_rules(ink_HW).T).T)
-    strips_HS = level[:, : num_strips * strip].reshape(height, num_strips, strip)
+    ink_HW = np.ascontiguousarray(without_rules(ink_HW.T).T)
+    strips_HS = ink_HW[:, : num_strips * strip].reshape(height, num_strips, strip)
     count_SH = np.ascontiguousarray(strips_HS.sum(axis=2, dtype=np.uint16).T)
     edges = np.diff((count_SH > 0).view(np.int8), axis=1, prepend=0, append=0)
     strip_C, top_C = np.nonzero(edges == 1)
@@ -77,13 +76,12 @@ def line_cells(ink_HW: NDArray[np.bool_]) -> LineCells:
     is_long = np.bincount(line_C)[line_C] >= _LEAST_CELLS if len(line_C) else line_C > 0
     lines, line_C = np.unique(line_C[is_long], return_inverse=True)
     return LineCells(
-        x_C=(strip_C[is_long] + 0.5) * strip / width,
-        y_C=middle_C[is_long] / height,
-        height_C=height_C[is_long] / height,
+        x_C=(strip_C[is_long] + 0.5) * strip,
+        y_C=middle_C[is_long],
+        height_C=height_C[is_long].astype(np.float64),
         ems_C=strip / height_C[is_long],
         line_C=line_C,
         num_lines=len(lines),
-        width=strip / width,
     )
 
 
