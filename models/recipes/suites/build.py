@@ -31,8 +31,8 @@ from ocria.models.recipes.suites.verbatim import loop_sheets, string_sheets
 
 SEED = 2025
 RASTER_DPI = 200
-# Of a digest: half of a sha256, which nobody needs to forge.
-_DIGITS = 32
+# Of a digest, which nobody needs to forge: the first quarter of a sha256.
+_DIGITS = 16
 Maker = Callable[[Sources, random.Random, int], Iterator[Sheet]]
 SUITES: dict[str, tuple[Maker, int]] = {
     "blank": (empty_sheets, 24),
