@@ -110,7 +110,7 @@ class PageReader:
             forbidden_ids=model.tokens.suppressed_ids,
             max_positions=max_positions,
             num_slots=slots_that_fit(
-                model.target, max_positions, max(most_pages, REGIONS_SIDE_BY_SIDE)
+                model.target, max_positions, max(most_pages, _most_requests(model))
             ),
         )
         self._engine = Engine(model.target, config)
@@ -282,6 +282,11 @@ class PageReader:
         self._num_in_engine += 1
         for place, request in enumerate(following):
             self._asked_for[self._engine.submit(request)] = (page, place)
+
+
+def _most_requests(model: LoadedModel) -> int:
+    """Slots that one page can use: other checkpoints' pages are never read in regions."""
+    return REGIONS_SIDE_BY_SIDE if model.preset is NATIVE else 1
 
 
 def load_page_reader(

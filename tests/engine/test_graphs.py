@@ -1,5 +1,7 @@
 """The graph runner with captures that are plain calls: sizes, padding, pools."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -19,7 +21,7 @@ from ocria.engine.graphs import (
 from ocria.engine.request import Request
 from ocria.engine.speculative import Sampling
 from ocria.engine.state import StatePool
-from ocria.models.base import Chunk, ImagePatches, Prompt, Window
+from ocria.models.base import Chunk, ImagePatches, Output, Prompt, Window
 from ocria.models.finding import SHIPPED
 from ocria.models.qwen3_5.config import Qwen35Config
 from ocria.models.qwen3_5.model import Qwen35, fused_decoder
@@ -33,35 +35,32 @@ def test_sizes(num_rows: int, expected: int) -> None:
     assert rounded_rows(num_rows) == expected
 
 
-def call(static: StaticPass) -> Captured:
+def again_into(output: Output, run: Callable[[], Output]) -> Callable[[], None]:
     """Instead of a capture: a replay runs the pass again into the same output."""
-    output = static.run()
 
     @torch.inference_mode()
     def replay() -> None:
-        again = static.run()
+        again = run()
         output.logits_TV.copy_(again.logits_TV)
         if output.taps_TLD is not None and again.taps_TLD is not None:
             output.taps_TLD.copy_(again.taps_TLD)
-        assert output.best is not None and again.best is not None
-        output.best.token_T.copy_(again.best.token_T)
-        output.best.logprob_T.copy_(again.best.logprob_T)
+        if output.best is not None and again.best is not None:
+            output.best.token_T.copy_(again.best.token_T)
+            output.best.logprob_T.copy_(again.best.logprob_T)
 
-    return Captured(static, output, replay, Landing())
+    return replay
+
+
+def call(static: StaticPass) -> Captured:
+    output = static.run()
+    assert output.best is not None
+    return Captured(static, output, again_into(output, static.run), Landing())
 
 
 def call_prefill(static: StaticPrefill) -> CapturedPrefill:
-    """The same of a prefill; it runs once before anything is loaded, as a capture does."""
+    """It runs once before anything is loaded, as a capture does."""
     output = static.run()
-
-    @torch.inference_mode()
-    def replay() -> None:
-        again = static.run()
-        output.logits_TV.copy_(again.logits_TV)
-        if output.taps_TLD is not None and again.taps_TLD is not None:
-            output.taps_TLD.copy_(again.taps_TLD)
-
-    return CapturedPrefill(static, output, replay)
+    return CapturedPrefill(static, output, again_into(output, static.run))
 
 
 def call_vision(static: StaticVision) -> CapturedVision:

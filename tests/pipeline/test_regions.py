@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from ocria.options import ParseOptions
 from ocria.pipeline import regions
 from ocria.pipeline.draft_costs import draft_costs
 from ocria.pipeline.drafting import Drafting
+from ocria.pipeline.losses import NO_LOSS
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.page_job import PageJob, ReadingRules
 from ocria.pipeline.page_reader import PageReader, load_page_reader
@@ -135,6 +137,26 @@ def test_boxes_end_around_the_ink_if_the_checkpoint_is_our_own(
     job._rules.model.preset = replace(NATIVE, name="another")  # type: ignore[misc]
     page, _ = read(job, [said_so])
     assert page.blocks[0].bbox == pytest.approx((28, 20, 110, 401), abs=1)
+
+
+def test_a_reading_is_examined_with_snapped_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Page] = {}
+
+    def heard(name: str, found: Any) -> Any:
+        def found_of(page: Page, _: object) -> Any:
+            seen[name] = page
+            return found
+
+        return found_of
+
+    monkeypatch.setattr(regions, "find_loss", heard("loss", NO_LOSS))
+    monkeypatch.setattr(regions, "find_leaps", heard("leaps", frozenset()))
+    said_so = said(SHOWN)
+    corners = [TOKENIZER.special_ids[f"<|{place}|>"] for place in (40, 20, 156, 400)]
+    said_so = replace(said_so, token_ids=(said_so.token_ids[0], *corners, *said_so.token_ids[5:]))
+    page, _ = read(make_job(), [said_so])
+    assert page.blocks[0].bbox == pytest.approx((30, 43, 107, 471), abs=3)
+    assert [seen[name].blocks[0].bbox for name in ("loss", "leaps")] == [page.blocks[0].bbox] * 2
 
 
 def test_a_loop_is_read_again_in_regions() -> None:
