@@ -16,6 +16,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from PIL import Image
 
+from ocria.vision.patches import luma
+
 _MEASURED_PIXELS = 2_500_000
 """Larger pages are averaged down first: about 150 dpi on A4, where a stroke is 1 to 3 pixels."""
 
@@ -53,67 +55,74 @@ class Ink:
         return self.marks == 0
 
 
-def measure_ink(rgb: NDArray[np.uint8]) -> Ink:
-    """Measures uint8 [H, W, 3] against its own paper: off-white, stained, unevenly lit or dark.
+def measure_ink(pixels: NDArray[np.uint8]) -> Ink:
+    """Measures uint8 [H, W, 3], or its luma [H, W], against its own paper: off-white, stained,
+    unevenly lit or dark.
 
     Scanner noise, single specks, print shining through from the back and a dark border at the
     page's edge are not ink.
     """
-    grey = _measured_grey(rgb, _MEASURED_PIXELS)
+    grey = _measured_grey(pixels, _MEASURED_PIXELS)
     paper = _paper(grey)
-    ink = _ink(np.abs(grey - paper))
+    (ink,) = _inks(grey, paper, (_MIN_CONTRAST,))
     marks = _mark_map(ink)
-    if marks.any():
-        ink &= ~_border_pixels(grey, paper)
+    if marks.any() and (border := _border_pixels(grey, paper)) is not None:
+        ink &= ~border
         marks = _mark_map(ink)
     return Ink(fraction=float(ink.mean()), marks=int(marks.sum()))
 
 
-def ink_map(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.bool_]:
+def ink_map(pixels: NDArray[np.uint8], most_pixels: int) -> NDArray[np.bool_]:
     """Which pixels stand out from the paper around them, a scanner's dark border left out.
 
-    Returns bool [H, W] of `rgb` averaged down by the smallest whole number that leaves at most
-    `most_pixels`; the last row and column of such squares may be incomplete.
+    Returns bool [H, W] of uint8 [H, W, 3], or its luma, averaged down by the smallest whole number
+    that leaves at most `most_pixels`; the last row and column of such squares may be incomplete.
     """
-    return ink_maps(rgb, most_pixels, (_MIN_CONTRAST,))[0]
+    return ink_maps(pixels, most_pixels, (_MIN_CONTRAST,))[0]
 
 
 def ink_maps(
-    rgb: NDArray[np.uint8], most_pixels: int, contrasts: Sequence[int] = (_MIN_CONTRAST, 25)
+    pixels: NDArray[np.uint8], most_pixels: int, contrasts: Sequence[int] = (_MIN_CONTRAST, 25)
 ) -> list[NDArray[np.bool_]]:
     """As `ink_map`, one for each least contrast in grey levels: the usual one, and pale print."""
-    factor = _factor(rgb.shape[0] * rgb.shape[1], most_pixels)
-    grey = _measured_grey(rgb, most_pixels)
+    height, width = pixels.shape[:2]
+    factor = _factor(height * width, most_pixels)
+    grey = _measured_grey(pixels, most_pixels)
     paper = _paper(grey)
-    is_page = ~_border_pixels(grey, paper)
-    rows, columns = -(-rgb.shape[0] // factor), -(-rgb.shape[1] // factor)
-    contrast = np.abs(grey - paper)
-    return [(_ink(contrast, least) & is_page)[:rows, :columns] for least in contrasts]
+    inks = _inks(grey, paper, contrasts)
+    border = _border_pixels(grey, paper)
+    if border is not None:
+        inks = [ink & ~border for ink in inks]
+    rows, columns = -(-height // factor), -(-width // factor)
+    return [ink[:rows, :columns] for ink in inks]
 
 
-def _ink(contrast: NDArray[np.int16], least: int = _MIN_CONTRAST) -> NDArray[np.bool_]:
+def _inks(
+    grey: NDArray[np.uint8], paper: NDArray[np.uint8], contrasts: Sequence[int]
+) -> list[NDArray[np.bool_]]:
+    """Pixels that stand out by each least contrast, single ones left out."""
+    contrast = np.maximum(grey, paper) - np.minimum(grey, paper)
     noise = 1.4826 * float(np.median(contrast[::4, ::4]))
-    ink = contrast > max(least, _NOISE_DEVIATIONS * noise)
-    return ink & _has_neighbours(ink)
+    inks = [contrast > min(255, int(max(least, _NOISE_DEVIATIONS * noise))) for least in contrasts]
+    return [ink & _has_neighbours(ink) for ink in inks]
 
 
 def _factor(pixels: int, most_pixels: int) -> int:
     return max(1, math.ceil(math.sqrt(pixels / most_pixels)))
 
 
-def _measured_grey(rgb: NDArray[np.uint8], most_pixels: int) -> NDArray[np.int16]:
-    """Luma, int16 [H, W], sides padded to whole cells with the edge's own values."""
-    image = Image.fromarray(rgb).convert("L")
-    factor = _factor(image.width * image.height, most_pixels)
+def _measured_grey(pixels: NDArray[np.uint8], most_pixels: int) -> NDArray[np.uint8]:
+    """Luma [H, W], sides padded to whole cells with the edge's own values."""
+    grey = luma(pixels)
+    factor = _factor(grey.size, most_pixels)
     if factor > 1:
-        image = image.reduce(factor)
-    grey = np.asarray(image).astype(np.int16)
+        grey = np.asarray(Image.fromarray(grey).reduce(factor))
     height, width = grey.shape
     pad = ((0, -height % _CELL_PX), (0, -width % _CELL_PX))
     return np.pad(grey, pad, mode="edge") if any(p[1] for p in pad) else grey
 
 
-def _paper(grey: NDArray[np.int16]) -> NDArray[np.int16]:
+def _paper(grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The level of the empty page at every pixel: medians of cells, then of 5x5 cells."""
     rows, columns = grey.shape[0] // _CELL_PX, grey.shape[1] // _CELL_PX
     # Every fourth pixel is enough for a median, and 16 times cheaper.
@@ -122,7 +131,7 @@ def _paper(grey: NDArray[np.int16]) -> NDArray[np.int16]:
     around = sliding_window_view(np.pad(cells, 2, mode="symmetric"), (5, 5))
     level = np.median(around.reshape(rows, columns, 25), axis=2).astype(np.uint8)
     size = (grey.shape[1], grey.shape[0])
-    return np.asarray(Image.fromarray(level).resize(size, Image.Resampling.BILINEAR), np.int16)
+    return np.asarray(Image.fromarray(level).resize(size, Image.Resampling.BILINEAR))
 
 
 def _has_neighbours(ink: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -153,20 +162,20 @@ def _ones(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     return ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.int64)
 
 
-def _border_pixels(grey: NDArray[np.int16], paper: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """bool [H, W]: pixels that stand out only because of a scanner's dark border.
+def _border_pixels(grey: NDArray[np.uint8], paper: NDArray[np.uint8]) -> NDArray[np.bool_] | None:
+    """bool [H, W]: pixels that stand out only because of a scanner's dark border, if there is one.
 
     White writing within a dark band along the edge is writing, and stays out of the mask.
     """
     level = _tile_level(grey)
     border = _border(level)
     if not border.any():
-        return np.zeros(grey.shape, np.bool_)
+        return None
     # The level of the paper is blurred: beside a border, good paper is bright against it.
     around = _grown(_grown(_grown(border)))
     shadow = _to_pixels(_grown(border)) | (_to_pixels(around) & (grey > paper))
     inside = _to_pixels(~_grown(~border))
-    writing = inside & (grey > np.median(level[border]) + _MIN_CONTRAST)
+    writing = inside & (grey > int(np.median(level[border]) + _MIN_CONTRAST))
     return np.asarray(shadow & ~writing)
 
 
@@ -185,9 +194,11 @@ def _border(level: NDArray[np.float64]) -> NDArray[np.bool_]:
     return ~_flood((middle | edge) & ~border, ~border)
 
 
-def _tile_level(grey: NDArray[np.int16]) -> NDArray[np.float64]:
+def _tile_level(grey: NDArray[np.uint8]) -> NDArray[np.float64]:
     rows, columns = grey.shape[0] // _TILE_PX, grey.shape[1] // _TILE_PX
-    return np.asarray(grey.reshape(rows, _TILE_PX, columns, _TILE_PX).mean(axis=(1, 3)))
+    # Down first: whole rows are added at once, which a sum over both axes does not.
+    sums = grey.reshape(rows, _TILE_PX, -1).sum(axis=1, dtype=np.uint16)
+    return np.asarray(sums.reshape(rows, columns, _TILE_PX).sum(axis=2) / _TILE_PX**2)
 
 
 def _flood(seed: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -53,15 +53,14 @@ class LineCells:
     num_lines: int
 
 
-def line_cells(ink_HW: NDArray[np.bool_]) -> LineCells:
+def line_cells(ink_WH: NDArray[np.bool_]) -> LineCells:
     """The cells of lines of text in ink without upright rules, of about 1 to 4 million pixels."""
-    height, width = ink_HW.shape
+    width, height = ink_WH.shape
     long = max(height, width)
     strip = max(4, round(long * _STRIP))
     num_strips = width // strip
-    ink_HW = np.ascontiguousarray(without_rules(ink_HW.T).T)
-    strips_HS = ink_HW[:, : num_strips * strip].reshape(height, num_strips, strip)
-    count_SH = np.ascontiguousarray(strips_HS.sum(axis=2, dtype=np.uint16).T)
+    strips = without_rules(ink_WH)[: num_strips * strip].reshape(num_strips, strip, height)
+    count_SH = strips.sum(axis=1, dtype=np.uint16)
     edges = np.diff((count_SH > 0).view(np.int8), axis=1, prepend=0, append=0)
     strip_C, top_C = np.nonzero(edges == 1)
     bottom_C = np.nonzero(edges == -1)[1]

@@ -67,9 +67,12 @@ def cut(pixels: NDArray[np.uint8], config: PreprocessorConfig) -> Patches:
     return Patches(values.reshape(grid_h * grid_w, -1), grid_h, grid_w)
 
 
-def luma(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """ITU-R BT.601 luma of uint8 [H, W, 3] as uint8 [H, W], the same bytes as Pillow's `L`."""
-    return np.asarray(Image.fromarray(rgb).convert("L"))
+def luma(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """ITU-R BT.601 luma of uint8 [H, W, 3] as uint8 [H, W], the same bytes as Pillow's `L`.
+
+    What is luma already is returned as it is.
+    """
+    return pixels if pixels.ndim == 2 else np.asarray(Image.fromarray(pixels).convert("L"))
 
 
 def _scale(config: PreprocessorConfig) -> NDArray[np.float32]:

@@ -123,16 +123,16 @@ class _Cut:
         seam_W = cheapest_seam(self.body_HW, low, high)
         if seam_W is None:
             return None
-        rows = np.arange(len(self.ink_HW), dtype=np.int32)
-        return self._parted(rows[:, None] < seam_W.astype(np.int32))
+        rows = np.arange(len(self.ink_HW), dtype=np.uint16)
+        return self._parted(rows[:, None] < seam_W.astype(np.uint16))
 
     def left_and_right(self, low: int, high: int) -> "tuple[_Cut, _Cut] | None":
         """Cut along a seam between columns `low` and `high`."""
         seam_H = cheapest_seam(self.body_HW.T, low, high)
         if seam_H is None:
             return None
-        columns = np.arange(self.ink_HW.shape[1], dtype=np.int32)
-        return self._parted(columns < seam_H.astype(np.int32)[:, None])
+        columns = np.arange(self.ink_HW.shape[1], dtype=np.uint16)
+        return self._parted(columns < seam_H.astype(np.uint16)[:, None])
 
     def _parted(self, first_HW: NDArray[np.bool_]) -> "tuple[_Cut, _Cut] | None":
         parts = self._part(first_HW), self._part(~first_HW)

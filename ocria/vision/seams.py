@@ -8,9 +8,13 @@ ends.
 """
 
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+
+_Ink = TypeVar("_Ink", np.bool_, np.uint8)
 
 _NUM_SLABS = 32
 _STEP = 0.0016
@@ -59,32 +63,35 @@ def without_rules(ink_HW: NDArray[np.bool_], least: float = _RULE_LENGTH) -> NDA
             are longer than the usual one.
     """
     length = round(max(ink_HW.shape) * least)
-    upright = _in_runs(ink_HW, length, axis=0)
-    if not upright.any():
+    # Eight pixels across as the bits of a byte.
+    packed = _opened(np.packbits(ink_HW, axis=1), length)
+    upright_HW = np.unpackbits(packed, axis=1, count=ink_HW.shape[1]).view(np.bool_)
+    columns = np.flatnonzero(upright_HW.any(axis=0))
+    if not len(columns):
         return ink_HW
-    return np.asarray(ink_HW & ~(upright & ~_in_runs(ink_HW, _RULE_PX, axis=1)))
+    # Whether ink is wide is told by that near it.
+    near = slice(max(0, int(columns[0]) - _RULE_PX), int(columns[-1]) + _RULE_PX)
+    left_HW = ink_HW.copy()
+    left_HW[:, near] &= ~upright_HW[:, near] | _opened(ink_HW[:, near].T, _RULE_PX).T
+    return left_HW
 
 
-def _in_runs(ink_HW: NDArray[np.bool_], length: int, *, axis: int) -> NDArray[np.bool_]:
-    """Pixels in a run of at least `length` inked ones along `axis`: an opening, by doubling.
-
-    Eight pixels across are taken as the bits of a byte.
-    """
-    if ink_HW.shape[axis] < length:
-        return np.zeros_like(ink_HW)
-    found = np.moveaxis(np.packbits(ink_HW, axis=1 - axis), axis, 0)
+def _opened(ink: NDArray[_Ink], length: int) -> NDArray[_Ink]:
+    """What is set in a run of at least `length` along the first axis: an opening, by doubling."""
+    if len(ink) < length:
+        return np.zeros_like(ink)
+    found = ink
     steps: list[int] = []
     while sum(steps) < length - 1:
         steps.append(min(1 + sum(steps), length - 1 - sum(steps)))
     for step in steps:
         found = found[:-step] & found[step:]
     for step in steps:
-        grown = np.zeros((len(found) + step, *found.shape[1:]), np.uint8)
+        grown = np.zeros_like(found, shape=(len(found) + step, found.shape[1]))
         grown[: len(found)] = found
         grown[step:] |= found
         found = grown
-    packed = np.ascontiguousarray(np.moveaxis(found, 0, axis))
-    return np.unpackbits(packed, axis=1 - axis, count=ink_HW.shape[1 - axis]).view(np.bool_)
+    return found
 
 
 def _spread(inked_HS: NDArray[np.bool_], reach: int) -> NDArray[np.float64]:
@@ -99,9 +106,10 @@ def _cheapest(cost_HS: NDArray[np.float64], step: int) -> NDArray[np.intp]:
     num_rows, num_slabs = cost_HS.shape
     shifts = np.arange(-step, step + 1)
     total, came = cost_HS[:, 0], np.empty((num_slabs, num_rows), np.intp)
+    padded = np.full(num_rows + 2 * step, np.inf)
+    around = sliding_window_view(padded, num_rows)
     for slab in range(1, num_slabs):
-        padded = np.pad(total, step, constant_values=np.inf)
-        around = np.stack([padded[step + s : step + s + num_rows] for s in shifts])
+        padded[step : step + num_rows] = total
         best = np.argmin(around + 1e-3 * np.abs(shifts)[:, None], axis=0)
         came[slab] = np.arange(num_rows) + shifts[best]
         total = around[best, np.arange(num_rows)] + cost_HS[:, slab]

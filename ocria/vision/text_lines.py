@@ -79,7 +79,7 @@ class Lines:
 
 
 class PageLines:
-    """The ink of uint8 [H, W, 3] with its lines of print made level.
+    """The ink of uint8 [H, W, 3], or of its luma, with its lines of print made level.
 
     Attributes:
         height: of the ink map, in pixels.
@@ -89,22 +89,28 @@ class PageLines:
         ink_HW: bool, the page's ink map as others use it, not made level.
     """
 
-    def __init__(self, rgb: NDArray[np.uint8]) -> None:
-        self.ink_HW, pale_HW = ink_maps(rgb, MEASURED_PIXELS)
+    def __init__(self, pixels: NDArray[np.uint8]) -> None:
+        self.ink_HW, pale_HW = ink_maps(pixels, MEASURED_PIXELS)
         # Pale, blurred print is wanted here; that something stands there is known.
         ink_HW = without_rules(pale_HW, _RULE_LENGTH)
         self.height, self.width = ink_HW.shape
-        self.slope = _slope(ink_HW)
+        # Whole rows are added fast, so what is counted across stands upright in memory.
+        ink_WH = np.ascontiguousarray(ink_HW.T)
+        count_SH = _slab_counts(ink_WH)
+        self.slope = _slope(count_SH, self.width)
         self._pad = math.ceil(abs(self.slope) * self.width / 2)
-        self._level_HW = level_HW = _levelled(ink_HW, self.slope, self._pad)
-        self.line_height = _line_height(level_HW)
+        self._level_WH = ink_WH
+        if self._pad:
+            self._level_WH = _levelled(ink_WH, self.slope, self._pad)
+            ink_HW, count_SH = np.ascontiguousarray(self._level_WH.T), _slab_counts(self._level_WH)
+        self.line_height = _line_height(count_SH > 0)
         # Ink above each row and left of each column: counts of any part are differences.
-        self._above_WH = _running_sums(np.ascontiguousarray(level_HW.T))
-        self._before_HW = _running_sums(level_HW)
+        self._above_HW = _running_sums(ink_HW)
+        self._before_WH = _running_sums(self._level_WH)
 
     def cells(self) -> LineCells:
         """The cells of all lines of the page."""
-        return line_cells(self._level_HW)
+        return line_cells(self._level_WH)
 
     def level(self, box: Box) -> Box:
         """A box in fractions of the page, in pixels of the level ink."""
@@ -137,14 +143,14 @@ class PageLines:
         )
         first = max(0, int(box[1] - reach))
         behind = max(first, int(box[3] + reach) + 1)
-        count_R = self._before_HW[first:behind, x1] - self._before_HW[first:behind, x0]
-        bands = _bands(count_R, self.line_height) + first
+        count_R = self._before_WH[x1, first:behind] - self._before_WH[x0, first:behind]
+        bands = _bands(count_R.astype(np.int32), self.line_height) + first
         if not len(bands):
             return Lines(**dict.fromkeys(("top", "bottom", "left", "right", "width"), np.empty(0)))
         left = max(0, x0 - reach_px)
-        above_CH = self._above_WH[left : x1 + reach_px]
-        count_NC = (above_CH[:, bands[:, 1]] - above_CH[:, bands[:, 0]]).T
-        lines = _lines(count_NC, bands, x0 - left, x1 - left)
+        above_HC = self._above_HW[:, left : x1 + reach_px]
+        count_NC = above_HC[bands[:, 1]] - above_HC[bands[:, 0]]
+        lines = _lines(count_NC.astype(np.int32), bands, x0 - left, x1 - left)
         return Lines(
             top=lines[0],
             bottom=lines[1],
@@ -154,25 +160,39 @@ class PageLines:
         )
 
 
-def _running_sums(ink: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Int [rows, columns + 1]: ink in each row before each column."""
-    sums = np.zeros((ink.shape[0], ink.shape[1] + 1), np.int32)
-    np.cumsum(ink, axis=1, out=sums[:, 1:])
+def _running_sums(ink: NDArray[np.bool_]) -> NDArray[np.uint16]:
+    """Uint16 [rows + 1, columns]: ink in each column before each row."""
+    sums = np.zeros((len(ink) + 1, ink.shape[1]), np.uint16)
+    for row, before, after in zip(ink.view(np.uint8), sums, sums[1:], strict=False):
+        np.add(before, row, out=after)
     return sums
 
 
-def _slope(ink_HW: NDArray[np.bool_]) -> float:
+def _slab_counts(ink_WH: NDArray[np.bool_]) -> NDArray[np.int16]:
+    """Int16 [S, H]: ink in each row of each slab; the last one may be narrower."""
+    width, height = ink_WH.shape
+    whole = width // _SLAB_PX
+    slabs = ink_WH[: whole * _SLAB_PX].reshape(whole, _SLAB_PX, height)
+    count_SH = slabs.sum(axis=1, dtype=np.int16)
+    rest = ink_WH[whole * _SLAB_PX :].sum(axis=0, dtype=np.int16)
+    return np.vstack([count_SH, rest]) if width % _SLAB_PX else count_SH
+
+
+def _slope(count_SH: NDArray[np.int16], width: int) -> float:
     """Rows a column that lines sink: where rows of ink are told best from the gaps between."""
-    coarse = _sharpest(ink_HW, 2 * _SLAB_PX, np.arange(-_MOST_SKEW, _MOST_SKEW + 1e-9, _COARSE))
+    of_two_SH = np.add.reduceat(count_SH, np.arange(0, len(count_SH), 2), axis=0)
+    slopes = np.arange(-_MOST_SKEW, _MOST_SKEW + 1e-9, _COARSE)
+    coarse = _sharpest(of_two_SH, width, 2 * _SLAB_PX, slopes)
     fine = np.arange(coarse - _COARSE, coarse + _COARSE + 1e-9, _FINE)
-    return _sharpest(ink_HW, _SLAB_PX, np.append(0.0, fine))
+    return _sharpest(count_SH, width, _SLAB_PX, np.append(0.0, fine))
 
 
-def _sharpest(ink_HW: NDArray[np.bool_], slab_px: int, slopes: NDArray[np.float64]) -> float:
+def _sharpest(
+    count_SH: NDArray[np.int16], width: int, slab_px: int, slopes: NDArray[np.float64]
+) -> float:
     """The slope that makes rows differ most from their neighbours; 0 where none is much better."""
-    height, width = ink_HW.shape
+    height = count_SH.shape[1]
     edges = np.arange(0, width, slab_px)
-    count_SH = np.ascontiguousarray(np.add.reduceat(ink_HW, edges, axis=1, dtype=np.int16).T)
     middles_S = (edges + np.append(edges[1:], width)) / 2 - width / 2
     pad = math.ceil(np.abs(slopes).max() * width / 2)
 
@@ -187,29 +207,25 @@ def _sharpest(ink_HW: NDArray[np.bool_], slab_px: int, slopes: NDArray[np.float6
     return best if sharpness(best) > _MUST_GAIN * sharpness(0.0) else 0.0
 
 
-def _levelled(ink_HW: NDArray[np.bool_], slope: float, pad: int) -> NDArray[np.bool_]:
-    height, width = ink_HW.shape
-    if not pad:
-        return ink_HW
+def _levelled(ink_WH: NDArray[np.bool_], slope: float, pad: int) -> NDArray[np.bool_]:
+    width, height = ink_WH.shape
     sunk_W = np.round(slope * (np.arange(width) + 0.5 - width / 2)).astype(np.intp)
-    level_HW = np.zeros((height + 2 * pad, width), np.bool_)
+    level_WH = np.zeros((width, height + 2 * pad), np.bool_)
     for a, b in pairwise([0, *(np.flatnonzero(np.diff(sunk_W)) + 1).tolist(), width]):
         first = pad - int(sunk_W[a])
-        level_HW[first : first + height, a:b] = ink_HW[:, a:b]
-    return level_HW
+        level_WH[a:b, first : first + height] = ink_WH[a:b]
+    return level_WH
 
 
-def _line_height(ink_HW: NDArray[np.bool_]) -> float:
-    """The median height of what stands in narrow strips, parted by rows without ink."""
-    edges = np.arange(0, ink_HW.shape[1], _SLAB_PX)
-    inked_SH = np.logical_or.reduceat(ink_HW, edges, axis=1).T
+def _line_height(inked_SH: NDArray[np.bool_]) -> float:
+    """The median height of what stands in slabs, parted by rows without ink."""
     ends = np.flatnonzero(np.diff(np.pad(inked_SH, ((0, 0), (1, 1))).ravel().view(np.int8)))
     heights = ends[1::2] - ends[::2]
     heights = heights[heights >= _LEAST_PX]
     return float(np.median(heights)) if len(heights) else 0.0
 
 
-def _bands(count_R: NDArray[np.intp], line_height: float) -> NDArray[np.intp]:
+def _bands(count_R: NDArray[np.int32], line_height: float) -> NDArray[np.intp]:
     """Rows of lines, int [N, 2], first and behind the last, from the ink in each row."""
     edges = np.flatnonzero(np.diff(np.pad(count_R > 0, 1).view(np.int8))).reshape(-1, 2).tolist()
     bands = [
@@ -244,7 +260,7 @@ def _typical_height(bands: list[tuple[int, int]]) -> float:
 
 
 def _parted(
-    count_R: NDArray[np.intp], a: int, b: int, valley: float, least: int, least_peak: float = 0.0
+    count_R: NDArray[np.int32], a: int, b: int, valley: float, least: int, least_peak: float = 0.0
 ) -> list[tuple[int, int]]:
     """Rows a..b cut where there is little ink between two peaks, no part lower than `least`.
 
