@@ -66,6 +66,8 @@ class ProcessCrew(Crew[_Worker]):
     ) -> None:
         self._opener = opener
         self._jobs = max(1, -(-(options.jobs or 1) // len(devices)))
+        # All of them share the cores.
+        options = replace(options, lanes=len(devices))
         super().__init__([self._worker(options, device) for device in devices], jobs=self._jobs)
 
     def close(self) -> None:

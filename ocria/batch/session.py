@@ -144,11 +144,15 @@ def open_lane(options: BatchOptions) -> Lane:
     from ocria.pipeline.page_reader import PAGE_THREADS, load_page_reader
 
     device = resolve_device(options.parse.device).type
+    # One core writes tokens; threads wait for the others, so more processes would be idle.
+    cores = len(os.sched_getaffinity(0)) // (options.lanes or 1)
+    num_processes = min(PAGE_THREADS, max(1, cores - 1))
     reader: Reader = load_page_reader(
         options.parse,
         most_pages=PAGES_SIDE_BY_SIDE[device],
         isolates=True,
         num_threads=PAGE_THREADS if device == "cuda" else 0,
+        num_processes=num_processes if device == "cuda" else 0,
     )
     return Lane(
         reader,

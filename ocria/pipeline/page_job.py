@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ocria.document import (
     Decoding,
@@ -31,10 +33,11 @@ from ocria.models.registry import LoadedModel
 from ocria.output import DecodedText, PageGeometry, build_page_blocks
 from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import MarkupIds
-from ocria.pipeline.regions import Reading, SecondReading
+from ocria.pipeline.page_processes import Apply, in_place
+from ocria.pipeline.regions import Reading, SecondReading, tables
 from ocria.pipeline.turning import opening_turn, turn_ids, turned
 from ocria.rasterize import PageFailed, PageImage
-from ocria.vision import PreprocessorConfig, measure_ink, page_patches
+from ocria.vision import PreprocessorConfig, cut, measure_ink, page_regions, seen, sized
 
 _log = logging.getLogger(__name__)
 _STATUS: Mapping[Finish, PageStatus] = {"eos": "ok", "length": "truncated", "loop": "repaired"}
@@ -50,6 +53,7 @@ class ReadingRules:
         markup: its block marks.
         max_tokens: limit for a page.
         stats: measure each page.
+        apply: calls what looks at pictures.
     """
 
     model: LoadedModel
@@ -57,6 +61,7 @@ class ReadingRules:
     markup: MarkupIds
     max_tokens: int
     stats: bool
+    apply: Apply = in_place
 
     @property
     def examines(self) -> bool:
@@ -74,12 +79,14 @@ class _Asked(NamedTuple):
 
     Attributes:
         picture: of the page or region.
+        pixels: what the model sees of it.
         drafter: of the request.
         read_px: width and height in which it is read.
         cut_s: seconds that cutting it into patches took.
     """
 
     picture: PageImage
+    pixels: NDArray[np.uint8]
     drafter: Drafter | None
     read_px: tuple[int, int]
     cut_s: float
@@ -97,6 +104,7 @@ class PageJob:
         self._asked: list[_Asked] = []
         self._as_it_came: PageImage | None = None
         self._second: SecondReading | None = None
+        self._whole_pixels: NDArray[np.uint8]
         self._spent: PageStats | None = None
 
     def begin(self) -> Following:
@@ -104,9 +112,10 @@ class PageJob:
         if isinstance(self.picture, PageFailed):
             return self.failed(self.picture.code, self.picture.message)
         started = time.perf_counter()
-        if measure_ink(self.picture.rgb).is_blank:
+        pixels = seen(self.picture.rgb, self._rules.preprocessor)
+        if self._rules.apply(measure_ink, pixels).is_blank:
             return self._blank(self.picture, time.perf_counter() - started)
-        return self._whole(started)
+        return self._whole(self.picture, pixels, started)
 
     def conclude(self, outcomes: Sequence[Outcome]) -> Following:
         """The page; or other requests: for the page turned, or for its regions.
@@ -128,19 +137,21 @@ class PageJob:
         (outcome,) = outcomes
         if isinstance(outcome, PageError):
             return self.failed(outcome.code, str(outcome))
-        assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
-        reading = self._reading(self._asked[0], outcome)
+        asked = self._asked[0]
+        reading = self._reading(asked, outcome)
         turn = opening_turn(outcome.token_ids, self._rules.markup)
         if not turn:
-            return self._judged(self.picture, reading)
+            return self._judged(asked, reading)
         # The turn's own reading is one token; what it cost belongs to the page.
         self._spent, started = reading.page.stats, time.perf_counter()
+        may_turn = self._as_it_came is None
         if self._as_it_came is None:
-            self._as_it_came, self.picture = self.picture, turned(self.picture, turn)
-            return self._whole(started)
-        # It would turn the turned page as well, so it cannot tell: the page is read as it came.
-        self.picture = self._as_it_came
-        return self._whole(started, may_turn=False)
+            self._as_it_came, self.picture = asked.picture, turned(asked.picture, turn)
+        else:
+            # It would turn the turned page as well, so it cannot tell: read as it came.
+            self.picture = self._as_it_came
+        pixels = seen(self.picture.rgb, self._rules.preprocessor)
+        return self._whole(self.picture, pixels, started, may_turn=may_turn)
 
     def teach(self) -> None:
         """Lets the drafters of its document learn from what was read; before `conclude`."""
@@ -158,21 +169,25 @@ class PageJob:
             error=PageFailure(code=code, message=message),
         )
 
-    def _judged(self, picture: PageImage, first: Reading) -> Following:
+    def _judged(self, asked: _Asked, first: Reading) -> Following:
         """The page; or requests for its regions, if it is doubtful and can be cut."""
-        if not self._rules.examines:
+        rules, picture = self._rules, asked.picture
+        if not rules.examines:
             return first.page
         started = time.perf_counter()
-        first = first.examined(picture.rgb)
+        first = rules.apply(Reading.examined, first, asked.pixels)
         if not first.is_doubtful:
             return first.final
-        second = SecondReading(picture, first, self._rules.max_tokens)
-        if not second.pictures:
+        regions = rules.apply(page_regions, picture.rgb, list(tables(first)))
+        if not regions:
             return first.final
+        second = SecondReading(picture, first, regions, rules.max_tokens)
+        self._whole_pixels = asked.pixels
         self._second, self._spent, self._asked = second, first.page.stats, []
         requests = []
         for region, limit in zip(second.pictures, second.limits, strict=True):
-            request = self._request(region, started, may_turn=False)
+            pixels = seen(region.rgb, rules.preprocessor)
+            request = self._request(region, pixels, started, may_turn=False)
             requests.append(replace(request, max_tokens=limit))
             started = time.perf_counter()
         return tuple(requests)
@@ -185,25 +200,35 @@ class PageJob:
                 return self._with_all_seconds(second.first.final)
             readings.append(self._reading(asked, outcome))
             self._spent = readings[-1].page.stats
-        return self._with_all_seconds(second.better(readings))
+        joined = self._rules.apply(Reading.examined, second.joined(readings), self._whole_pixels)
+        return self._with_all_seconds(second.better(joined))
 
     def _with_all_seconds(self, page: Page) -> Page:
         if page.stats is None or self._spent is None:
             return page
         return replace(page, stats=replace(page.stats, seconds=self._spent.seconds))
 
-    def _whole(self, started: float, *, may_turn: bool = True) -> Following:
-        assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
+    def _whole(
+        self,
+        picture: PageImage,
+        pixels: NDArray[np.uint8],
+        started: float,
+        *,
+        may_turn: bool = True,
+    ) -> Following:
         self._asked = []
-        return (self._request(self.picture, started, may_turn=may_turn),)
+        return (self._request(picture, pixels, started, may_turn=may_turn),)
 
-    def _request(self, picture: PageImage, started: float, *, may_turn: bool) -> Request:
+    def _request(
+        self, picture: PageImage, pixels: NDArray[np.uint8], started: float, *, may_turn: bool
+    ) -> Request:
         rules = self._rules
-        patches = page_patches(picture.rgb, rules.preprocessor)
+        patches = cut(rules.apply(sized, pixels, rules.preprocessor), rules.preprocessor)
         merge, side = rules.preprocessor.merge_size, rules.preprocessor.patch_size
         drafter = self._drafting.drafter(picture.text)
         read_px = (patches.grid_w * side, patches.grid_h * side)
-        self._asked.append(_Asked(picture, drafter, read_px, time.perf_counter() - started))
+        cut_s = time.perf_counter() - started
+        self._asked.append(_Asked(picture, pixels, drafter, read_px, cut_s))
         prompt = rules.model.tokens.prompt.fill(patches.grid_h // merge, patches.grid_w // merge)
         target = rules.model.target
         values_PC = staged(torch.from_numpy(patches.values), target.device, target.dtype)

@@ -40,6 +40,7 @@ from ocria.pipeline.drafting import Drafting
 from ocria.pipeline.markup_ids import markup_ids
 from ocria.pipeline.mtp import brings_mtp, mtp_maker
 from ocria.pipeline.page_job import Following, IsolatedPageJob, PageJob, ReadingRules
+from ocria.pipeline.page_processes import PageProcesses, in_place
 from ocria.pipeline.page_threads import PageThreads
 from ocria.rasterize import PageFailed, PageImage
 from ocria.version import __version__
@@ -84,6 +85,7 @@ class PageReader:
         most_pages: pages that are read side by side if memory allows.
         isolates: an unforeseen error fails its page and is not raised.
         num_threads: that cut pages while others are in the model; with 0 the model waits.
+        num_processes: that look at pictures for these threads; with 0 they do it themselves.
 
     Attributes:
         size_rule: maps a page's size in pixels to the size in which its picture is wanted: the
@@ -99,6 +101,7 @@ class PageReader:
         most_pages: int = 1,
         isolates: bool = False,
         num_threads: int = 0,
+        num_processes: int = 0,
     ) -> None:
         self.model = model
         self._isolates, self._most_pages = isolates, most_pages
@@ -114,12 +117,14 @@ class PageReader:
             ),
         )
         self._engine = Engine(model.target, config)
+        self._processes = PageProcesses(num_processes) if num_processes else None
         self._rules = ReadingRules(
             model=model,
             preprocessor=preprocessor,
             markup=markup_ids(model.tokenizer),
             max_tokens=options.max_tokens,
             stats=options.stats,
+            apply=self._processes or in_place,
         )
         self._costs = draft_costs(
             model.target.device,
@@ -262,6 +267,8 @@ class PageReader:
         self._engine.close()
         if self._threads is not None:
             self._threads.clear()
+        if self._processes is not None:
+            self._processes.close()
         self._worked_on.clear()
         self._asked_for.clear()
         self._num_in_engine = 0
@@ -290,7 +297,12 @@ def _most_requests(model: LoadedModel) -> int:
 
 
 def load_page_reader(
-    options: ParseOptions, *, most_pages: int = 1, isolates: bool = False, num_threads: int = 0
+    options: ParseOptions,
+    *,
+    most_pages: int = 1,
+    isolates: bool = False,
+    num_threads: int = 0,
+    num_processes: int = 0,
 ) -> PageReader:
     """Loads the checkpoint that the options name; the rest as for `PageReader`.
 
@@ -314,7 +326,12 @@ def load_page_reader(
         )
     model = _load(folder, options)
     return PageReader(
-        model, options, most_pages=most_pages, isolates=isolates, num_threads=num_threads
+        model,
+        options,
+        most_pages=most_pages,
+        isolates=isolates,
+        num_threads=num_threads,
+        num_processes=num_processes,
     )
 
 

@@ -22,7 +22,7 @@ from ocria.pipeline.leaps import find_leaps
 from ocria.pipeline.losses import NO_LOSS, Loss, find_loss
 from ocria.pipeline.repeats import find_repeats, text_share, without_repeats
 from ocria.rasterize import PageImage, TextLayer
-from ocria.vision import PageLines, Region, page_regions
+from ocria.vision import PageLines, Region
 
 Box = tuple[float, float, float, float]
 
@@ -54,12 +54,12 @@ class Reading(NamedTuple):
     leaps: frozenset[int] = frozenset()
     loss: Loss = NO_LOSS
 
-    def examined(self, rgb: NDArray[np.uint8]) -> "Reading":
-        """The reading with what its picture, uint8 [H, W, 3], says against it.
+    def examined(self, pixels: NDArray[np.uint8]) -> "Reading":
+        """The reading with what its picture, uint8 [H, W, 3] or its luma, says against it.
 
         Its page is without repeats, and its boxes are snapped to the ink.
         """
-        repeats, lines = find_repeats(self.page, rgb), PageLines(rgb)
+        repeats, lines = find_repeats(self.page, pixels), PageLines(pixels)
         # What stands nowhere on the page takes no line of it.
         page = snapped(without_repeats(self.page, repeats), lines)
         return self._replace(
@@ -108,6 +108,7 @@ class SecondReading:
     Args:
         picture: the whole page.
         first: how it was read as a whole.
+        regions: of the picture, by `page_regions`; boxes of `tables` stay whole.
         max_tokens: limit for the page.
 
     Attributes:
@@ -117,13 +118,15 @@ class SecondReading:
             lacks room and all together are bounded.
     """
 
-    def __init__(self, picture: PageImage, first: Reading, max_tokens: int) -> None:
+    def __init__(
+        self, picture: PageImage, first: Reading, regions: Sequence[Region], max_tokens: int
+    ) -> None:
         self.first = first
         self._whole = picture
         self._max_tokens = max_tokens
-        self._regions = page_regions(picture.rgb, list(_tables(first)))
-        self.pictures = [self._picture(region) for region in self._regions]
-        areas = [(x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in (r.box for r in self._regions)]
+        self._regions = regions
+        self.pictures = [self._picture(region) for region in regions]
+        areas = [(x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in (r.box for r in regions)]
         shares = [_ROOM * area / sum(areas) for area in areas]
         self.limits = [math.ceil(max_tokens * min(1.0, share)) for share in shares]
 
@@ -137,17 +140,16 @@ class SecondReading:
             text=whole.text and _layer_part(whole.text, region.box),
         )
 
-    def better(self, readings: Sequence[Reading]) -> Page:
+    def better(self, joined: Reading) -> Page:
         """The better of the two readings; its figures of decoding, the first one's seconds.
 
         Args:
-            readings: of all regions, in their order.
+            joined: of all regions, examined.
         """
-        joined = self._joined(readings)
         return max(self.first, joined, key=lambda reading: reading.expected_right).final
 
-    def _joined(self, readings: Sequence[Reading]) -> Reading:
-        """Regions one behind the other, as many as the page's limit of tokens has room for."""
+    def joined(self, readings: Sequence[Reading]) -> Reading:
+        """Readings of all regions, one behind the other, as far as the page's limit goes."""
         first = self.first.page
         lengths = accumulate(reading.page.num_tokens for reading in readings)
         kept = [reading for reading, length in zip(readings, lengths, strict=True)
@@ -172,11 +174,11 @@ class SecondReading:
             stats=first.stats and replace(first.stats, decoding=_decoding(pages)),
         )
         looped = any(reading.looped for reading in kept)
-        return Reading(page, logprobs, looped).examined(self._whole.rgb)
+        return Reading(page, logprobs, looped)
 
 
-def _tables(first: Reading) -> Iterator[Box]:
-    """Boxes of tables in fractions of the page, but for one that was lost in a loop."""
+def tables(first: Reading) -> Iterator[Box]:
+    """Boxes of a reading's tables in fractions of the page, but for one that was lost in a loop."""
     page = first.page
     for block in page.blocks[:-1] if first.looped else page.blocks:
         if block.type == "table" and block.bbox and page.width_pt and page.height_pt:

@@ -69,7 +69,7 @@ Reply = OpenReply | PageSize | RenderReply | TextReply | Exception
 _LENGTH = struct.Struct("<Q")
 
 
-def send(channel: socket.socket, message: Request | Reply) -> None:
+def send(channel: socket.socket, message: object) -> None:
     """Sends one message; blocks until the other side has room, which bounds what is in flight."""
     payload = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     channel.sendall(_LENGTH.pack(len(payload)))

@@ -40,7 +40,7 @@ TEXT_TIMEOUT_S = 10.0
 _LATE_GRACE_S = 1.0
 """A result that is already waiting is taken even when the caller comes late to collect it."""
 
-_BOOT = "import sys; sys.path[:] = {path}; from ocria.rasterize.worker import main; main({fd})"
+_BOOT = "import sys; sys.path[:] = {path}; from {module} import main; main({fd})"
 
 
 class WorkerDied(Exception):
@@ -77,7 +77,7 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         self._channel = ours
         with theirs:
-            self._process = _spawn(theirs.fileno())
+            self._process = spawn("ocria.rasterize.worker", theirs.fileno())
         self._greeting_due = True
         self._send(self._document)
 
@@ -188,11 +188,12 @@ class WorkerProcess:
         return f"ended with code {code}"
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:
+    """A process that runs `main` of a module on a socket that it inherits, and says nothing."""
     # Entries such as "" mean the current folder, which may have changed by a restart.
     path = [str(Path(entry).absolute()) for entry in sys.path]
     return subprocess.Popen(
-        [sys.executable, "-c", _BOOT.format(path=ascii(path), fd=descriptor)],
+        [sys.executable, "-c", _BOOT.format(path=ascii(path), module=module, fd=descriptor)],
         pass_fds=(descriptor,),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

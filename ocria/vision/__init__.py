@@ -2,7 +2,7 @@
 
 from ocria.vision.ink import Ink, measure_ink
 from ocria.vision.line_cells import LineCells
-from ocria.vision.patches import Patches, page_patches
+from ocria.vision.patches import Patches, cut, page_patches, seen, sized
 from ocria.vision.preprocessor import PreprocessorConfig
 from ocria.vision.prints import PagePrint
 from ocria.vision.regions import Region, column_boxes, page_regions
@@ -20,7 +20,10 @@ __all__ = [
     "Region",
     "SizeRule",
     "column_boxes",
+    "cut",
     "measure_ink",
     "page_patches",
     "page_regions",
+    "seen",
+    "sized",
 ]

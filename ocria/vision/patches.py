@@ -27,18 +27,28 @@ class Patches(NamedTuple):
 
 
 def page_patches(rgb: NDArray[np.uint8], config: PreprocessorConfig) -> Patches:
-    """Resizes a page by the model's size rule and cuts it.
-
-    Args:
-        rgb: uint8 [H, W, 3].
+    """Resizes a page, uint8 [H, W, 3], by the model's size rule and cuts it.
 
     Raises:
         PageError: `pixel_limit` for an impossible shape.
     """
-    height_px, width_px = config.size_rule(rgb.shape[0], rgb.shape[1])
+    return cut(sized(seen(rgb, config), config), config)
+
+
+def seen(rgb: NDArray[np.uint8], config: PreprocessorConfig) -> NDArray[np.uint8]:
+    """A page, uint8 [H, W, 3], as the model sees it: as it is, or its luma [H, W]."""
     # Grey before the resize: a checkpoint with grey eyes was trained on pages that were grey.
-    pixels = luma(rgb)[..., None] if config.do_grayscale else rgb
-    return cut(resize(pixels, height_px, width_px), config)
+    return luma(rgb) if config.do_grayscale else rgb
+
+
+def sized(pixels: NDArray[np.uint8], config: PreprocessorConfig) -> NDArray[np.uint8]:
+    """What the model sees of a page in the size of its rule, uint8 [H, W, C].
+
+    Raises:
+        PageError: `pixel_limit` for an impossible shape.
+    """
+    height_px, width_px = config.size_rule(pixels.shape[0], pixels.shape[1])
+    return resize(pixels.reshape(*pixels.shape[:2], -1), height_px, width_px)
 
 
 def cut(pixels: NDArray[np.uint8], config: PreprocessorConfig) -> Patches:

@@ -43,8 +43,9 @@ def read_all(reader: PageReader, pictures: list[PageImage]) -> dict[int, Page]:
     return {page.number: page for page in pages}
 
 
-def test_the_same_pages_with_threads_and_without(
-    alone: PageReader, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("num_processes", [0, 1])
+def test_the_same_pages_with_threads_and_processes_and_without(
+    alone: PageReader, monkeypatch: pytest.MonkeyPatch, num_processes: int
 ) -> None:
     in_regions: list[str] = []
 
@@ -56,12 +57,15 @@ def test_the_same_pages_with_threads_and_without(
     monkeypatch.setattr(regions, "DOUBTFUL_CONFIDENCE", 1.1)
     texts = ["Total 42.50", "The old bridge was closed.", "", "Page four\n\n\nby 3 May"]
     pictures = [picture(number, text) for number, text in enumerate(texts, 1)]
-    threaded = PageReader(alone.model, OPTIONS, most_pages=2, num_threads=2)
+    threaded = PageReader(
+        alone.model, OPTIONS, most_pages=2, num_threads=2, num_processes=num_processes
+    )
     found = read_all(threaded, pictures)
     assert found == {one.number: alone.read(one) for one in pictures}
     assert found[3].status == "blank"
     assert any(name.startswith("page") for name in in_regions)
     assert threaded.read(pictures[0]) == found[1]
+    threaded.close()
 
 
 def test_a_page_is_given_up_while_it_is_cut(

@@ -306,7 +306,7 @@ def test_the_shipped_model_reads_regions_the_same_alone_and_among_others(
     monkeypatch.setattr(
         regions.SecondReading,
         "better",
-        lambda second, read: second._joined(read).page,
+        lambda _, joined: joined.page,
         raising=True,
     )
     texts = [
