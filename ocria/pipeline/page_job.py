@@ -79,14 +79,12 @@ class _Asked(NamedTuple):
 
     Attributes:
         picture: of the page or region.
-        pixels: what the model sees of it.
         drafter: of the request.
         read_px: width and height in which it is read.
         cut_s: seconds that cutting it into patches took.
     """
 
     picture: PageImage
-    pixels: NDArray[np.uint8]
     drafter: Drafter | None
     read_px: tuple[int, int]
     cut_s: float
@@ -102,9 +100,9 @@ class PageJob:
         self._rules = rules
         self._drafting = drafting
         self._asked: list[_Asked] = []
+        self._pixels = np.empty((0, 0), np.uint8)
         self._as_it_came: PageImage | None = None
         self._second: SecondReading | None = None
-        self._whole_pixels: NDArray[np.uint8]
         self._spent: PageStats | None = None
 
     def begin(self) -> Following:
@@ -112,10 +110,10 @@ class PageJob:
         if isinstance(self.picture, PageFailed):
             return self.failed(self.picture.code, self.picture.message)
         started = time.perf_counter()
-        pixels = seen(self.picture.rgb, self._rules.preprocessor)
+        pixels = self._seen(self.picture)
         if self._rules.apply(measure_ink, pixels).is_blank:
             return self._blank(self.picture, time.perf_counter() - started)
-        return self._whole(self.picture, pixels, started)
+        return self._whole(pixels, started)
 
     def conclude(self, outcomes: Sequence[Outcome]) -> Following:
         """The page; or other requests: for the page turned, or for its regions.
@@ -137,21 +135,19 @@ class PageJob:
         (outcome,) = outcomes
         if isinstance(outcome, PageError):
             return self.failed(outcome.code, str(outcome))
-        asked = self._asked[0]
-        reading = self._reading(asked, outcome)
+        assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
+        reading = self._reading(self._asked[0], outcome)
         turn = opening_turn(outcome.token_ids, self._rules.markup)
         if not turn:
-            return self._judged(asked, reading)
+            return self._judged(self.picture, reading)
         # The turn's own reading is one token; what it cost belongs to the page.
         self._spent, started = reading.page.stats, time.perf_counter()
-        may_turn = self._as_it_came is None
         if self._as_it_came is None:
-            self._as_it_came, self.picture = asked.picture, turned(asked.picture, turn)
-        else:
-            # It would turn the turned page as well, so it cannot tell: read as it came.
-            self.picture = self._as_it_came
-        pixels = seen(self.picture.rgb, self._rules.preprocessor)
-        return self._whole(self.picture, pixels, started, may_turn=may_turn)
+            self._as_it_came, self.picture = self.picture, turned(self.picture, turn)
+            return self._whole(self._seen(self.picture), started)
+        # It would turn the turned page as well, so it cannot tell: the page is read as it came.
+        self.picture = self._as_it_came
+        return self._whole(self._seen(self.picture), started, may_turn=False)
 
     def teach(self) -> None:
         """Lets the drafters of its document learn from what was read; before `conclude`."""
@@ -169,25 +165,23 @@ class PageJob:
             error=PageFailure(code=code, message=message),
         )
 
-    def _judged(self, asked: _Asked, first: Reading) -> Following:
+    def _judged(self, picture: PageImage, first: Reading) -> Following:
         """The page; or requests for its regions, if it is doubtful and can be cut."""
-        rules, picture = self._rules, asked.picture
+        rules = self._rules
         if not rules.examines:
             return first.page
         started = time.perf_counter()
-        first = rules.apply(Reading.examined, first, asked.pixels)
+        first = rules.apply(Reading.examined, first, self._pixels)
         if not first.is_doubtful:
             return first.final
         regions = rules.apply(page_regions, picture.rgb, list(tables(first)))
         if not regions:
             return first.final
         second = SecondReading(picture, first, regions, rules.max_tokens)
-        self._whole_pixels = asked.pixels
         self._second, self._spent, self._asked = second, first.page.stats, []
         requests = []
         for region, limit in zip(second.pictures, second.limits, strict=True):
-            pixels = seen(region.rgb, rules.preprocessor)
-            request = self._request(region, pixels, started, may_turn=False)
+            request = self._request(region, self._seen(region), started, may_turn=False)
             requests.append(replace(request, max_tokens=limit))
             started = time.perf_counter()
         return tuple(requests)
@@ -200,7 +194,7 @@ class PageJob:
                 return self._with_all_seconds(second.first.final)
             readings.append(self._reading(asked, outcome))
             self._spent = readings[-1].page.stats
-        joined = self._rules.apply(Reading.examined, second.joined(readings), self._whole_pixels)
+        joined = self._rules.apply(Reading.examined, second.joined(readings), self._pixels)
         return self._with_all_seconds(second.better(joined))
 
     def _with_all_seconds(self, page: Page) -> Page:
@@ -208,16 +202,15 @@ class PageJob:
             return page
         return replace(page, stats=replace(page.stats, seconds=self._spent.seconds))
 
+    def _seen(self, picture: PageImage) -> NDArray[np.uint8]:
+        return seen(picture.rgb, self._rules.preprocessor)
+
     def _whole(
-        self,
-        picture: PageImage,
-        pixels: NDArray[np.uint8],
-        started: float,
-        *,
-        may_turn: bool = True,
+        self, pixels: NDArray[np.uint8], started: float, *, may_turn: bool = True
     ) -> Following:
-        self._asked = []
-        return (self._request(picture, pixels, started, may_turn=may_turn),)
+        assert isinstance(self.picture, PageImage), "a page without a picture asks for nothing"
+        self._asked, self._pixels = [], pixels
+        return (self._request(self.picture, pixels, started, may_turn=may_turn),)
 
     def _request(
         self, picture: PageImage, pixels: NDArray[np.uint8], started: float, *, may_turn: bool
@@ -227,8 +220,7 @@ class PageJob:
         merge, side = rules.preprocessor.merge_size, rules.preprocessor.patch_size
         drafter = self._drafting.drafter(picture.text)
         read_px = (patches.grid_w * side, patches.grid_h * side)
-        cut_s = time.perf_counter() - started
-        self._asked.append(_Asked(picture, pixels, drafter, read_px, cut_s))
+        self._asked.append(_Asked(picture, drafter, read_px, time.perf_counter() - started))
         prompt = rules.model.tokens.prompt.fill(patches.grid_h // merge, patches.grid_w // merge)
         target = rules.model.target
         values_PC = staged(torch.from_numpy(patches.values), target.device, target.dtype)

@@ -5,34 +5,30 @@ process is a plain subprocess that imports no torch and ends when its channel cl
 its reader, however that ends.
 """
 
-import logging
 import queue
 import signal
 import socket
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from ocria.rasterize.protocol import receive, send
 from ocria.rasterize.worker_process import spawn
 
-_log = logging.getLogger(__name__)
-_P = ParamSpec("_P")
+_Args = TypeVarTuple("_Args")
 _T = TypeVar("_T")
 
 
 class Apply(Protocol):
-    """Calls a pure function of a module, here or elsewhere; arguments and result are pickled."""
+    """Calls a pure function of a module, here or elsewhere."""
 
-    def __call__(
-        self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
-    ) -> _T: ...
+    def __call__(self, function: Callable[[*_Args], _T], /, *args: *_Args) -> _T: ...
 
 
-def in_place(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+def in_place(function: Callable[[*_Args], _T], /, *args: *_Args) -> _T:
     """Calls it on this thread."""
-    return function(*args, **kwargs)
+    return function(*args)
 
 
 class PageProcesses:
@@ -48,13 +44,13 @@ class PageProcesses:
         for process in self._processes:
             self._idle.put(process)
 
-    def __call__(self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    def __call__(self, function: Callable[[*_Args], _T], /, *args: *_Args) -> _T:
         process = self._idle.get()
         try:
-            answer = process.answer((function, args, kwargs))
+            answer = process.answer(function, args)
         finally:
             self._idle.put(process)
-        return function(*args, **kwargs) if answer is None else answer[0]
+        return function(*args) if answer is None else answer[0]
 
     def close(self) -> None:
         """Ends the processes; another call starts them anew."""
@@ -68,7 +64,7 @@ class _Process:
     def __init__(self) -> None:
         self._running: tuple[subprocess.Popen[bytes], socket.socket] | None = None
 
-    def answer(self, call: object) -> Any:
+    def answer(self, *call: object) -> Any:
         """A tuple with what a call gave; None if it raised, or the process died."""
         try:
             if self._running is None:
@@ -83,7 +79,6 @@ class _Process:
             self.end()
             if not isinstance(error, Exception):
                 raise
-            _log.debug("a process that looks at pages ended", exc_info=True)
             return None
 
     def end(self) -> None:
@@ -105,9 +100,9 @@ def main(descriptor: int) -> None:
             send(channel, _called(*receive(channel)))
 
 
-def _called(function: Callable[..., object], args: Any, kwargs: Any) -> tuple[object] | None:
+def _called(function: Callable[..., object], args: Any) -> tuple[object] | None:
     try:
-        return (function(*args, **kwargs),)
+        return (function(*args),)
     except Exception:
         # In place it is raised again.
         return None
