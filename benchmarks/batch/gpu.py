@@ -5,12 +5,14 @@
 The engine alone reads pages that are drawn and cut beforehand (up to `--pages`), once to warm up
 and capture, then for the clock; then a document is opened and its first page read. A batch is
 `ocria batch` over the inputs: its rate is that of all pages from the first that came out to the
-last, so that loading does not count; the whole run is told beside it. Busy is the share of samples,
-four a second, in which the driver saw a kernel run. A line of CSV each.
+last, so that loading does not count; beside it stand the rate until nine tenths of them had come,
+the whole run, and the CPU seconds of its processes. Busy is the share of samples, four a second, in
+which the driver saw a kernel run. A line of CSV each.
 """
 
 import argparse
 import json
+import resource
 import shutil
 import statistics
 import subprocess
@@ -117,7 +119,7 @@ def batch(
     asked = [sys.executable, "-m", "ocria", "batch", *map(str, inputs), str(out)]
     asked += ["--device", "cuda", "--lanes", str(lanes), "--drafter", drafter]
     asked += ["--jobs", str(jobs), "--progress", "json", "-f", "md,json"]
-    started, came = time.monotonic(), list[float]()
+    started, came, cpu_before_s = time.monotonic(), list[float](), children_cpu_s()
     with Meter() as meter, subprocess.Popen(asked, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
         for line in run.stderr:
@@ -129,11 +131,22 @@ def batch(
             came.append(time.monotonic())
             meter.end()
     assert run.returncode in (0, 7), f"the run ended with code {run.returncode}"
-    name = f"batch, {lanes} processes, {drafter}, first page after {came[0] - started:.1f} s"
+    most = len(came) * 9 // 10
+    name = (
+        f"batch, {lanes} processes, {drafter}, first page after {came[0] - started:.1f} s, "
+        f"{most / max(came[most - 1] - came[0], 1e-9):.1f} pages/s until nine tenths had come, "
+        f"{children_cpu_s() - cpu_before_s:.0f} s of CPU"
+    )
     seconds = came[-1] - came[0]
     results = (json.loads(path.read_text()) for path in out.rglob("*.json") if _is_result(path))
     num_tokens = sum(page["num_tokens"] for result in results for page in result["pages"])
     say(name, len(came), num_tokens, seconds, meter.busy, time.monotonic() - started)
+
+
+def children_cpu_s() -> float:
+    """CPU seconds of child processes that ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _is_result(path: Path) -> bool:
