@@ -1,9 +1,10 @@
 """Writes the figures of kept predictions as files to commit: numbers alone, no text.
 
-    python benchmarks/accuracy/record.py NAME DATASET PREDICTIONS OUT
+    python benchmarks/accuracy/record.py NAME DATASET PREDICTIONS OUT [MACHINE]
 
 PREDICTIONS is one engine's folder of an `ocria eval --work` run. OUT/NAME-<engine>.csv gets a row a
-document, OUT/NAME-<engine>.json the JSON line of `ocria eval` with date and machine.
+document, OUT/NAME-<engine>.json the JSON line of `ocria eval` with date and the machine that read
+them, this one if it is not named.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ocria.eval.figures import METRICS
 from ocria.eval.score import ItemScore
 
 
-def main(name: str, dataset: Path, predictions: Path, out: Path) -> None:
+def main(name: str, machine: str, dataset: Path, predictions: Path, out: Path) -> None:
     """Score and write both files."""
     report = evaluate(EvalOptions(dataset=dataset, pred=predictions))
     (run,) = report.runs
@@ -33,7 +34,6 @@ def main(name: str, dataset: Path, predictions: Path, out: Path) -> None:
         writer.writerow(["document", "truth_origin", "pages", "looping", *names, "seconds"])
         writer.writerows(_row(item.score) for item in run.items)
     row = json.loads(report.as_json_line())
-    machine = f"{platform.machine()}, {os.cpu_count()} cores"
     row.update(dataset=name, date=datetime.now(UTC).date().isoformat(), machine=machine)
     # A line a figure: files of a figure's parts on lines of their own are twice as large.
     lines = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in row.items())
@@ -53,6 +53,7 @@ def _row(score: ItemScore) -> list[str | int]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
+    if len(sys.argv) not in (5, 6):
         sys.exit(__doc__)
-    main(sys.argv[1], *map(Path, sys.argv[2:]))
+    here = f"{platform.machine()}, {os.cpu_count()} cores"
+    main(sys.argv[1], (sys.argv[5:] or [here])[0], *map(Path, sys.argv[2:5]))
