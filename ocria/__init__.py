@@ -9,6 +9,7 @@
 Importing this package imports no torch: the model is loaded by the first parse.
 """
 
+import os
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -30,6 +31,13 @@ from ocria.version import __version__
 
 if TYPE_CHECKING:
     from ocria.pipeline import PageStream
+
+# Read by the OpenMP runtime when torch loads, so it stands where nothing has loaded it yet. Waiting
+# threads spin for milliseconds by default: a decoding step on a busy machine took 2,300 ms that
+# way. Threads that sleep at once cost a quiet machine half its second core (24 ms a step; 16 with
+# a short spin). Figures: docs/log.md.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "4000")
 
 __all__ = [
     "Block",

@@ -1,5 +1,8 @@
 """The public face: names, laziness of arguments, and typed errors."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +60,12 @@ def test_a_document_holds_every_page(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     document = ocria.parse(str(path), model="some-model")
     assert [page.status for page in document.pages] == ["ok", "failed"]
     assert document.source.name == "a.pdf" and document.generator.model.name == "some-model"
+
+
+def test_waiting_threads_sleep_soon_whoever_loads_torch_first() -> None:
+    code = "import os, sys, ocria; print(os.environ['GOMP_SPINCOUNT'], 'torch' in sys.modules)"
+    unset = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=unset, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["4000", "False"]

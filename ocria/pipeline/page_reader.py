@@ -1,17 +1,10 @@
 """One loaded model that turns page pictures into pages, one or many at a time."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-# Read by the OpenMP runtime when torch loads. Waiting threads spin for milliseconds by default: a
-# decoding step on a busy machine took 2,300 ms that way. Threads that sleep at once cost a quiet
-# machine half its second core (24 ms a step; 16 with a short spin). Figures: docs/log.md.
-if "OMP_WAIT_POLICY" not in os.environ:
-    os.environ.setdefault("GOMP_SPINCOUNT", "4000")
 
 import torch
 
