@@ -2,11 +2,14 @@
 
 Folders are searched for documents by content; a file that was named itself, directly, by a glob or
 in a list, is taken as it is, so that one which is no document is reported rather than passed over.
+So is one in a folder whose suffix says that it is one.
 """
 
+import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from glob import glob, has_magic
 from hashlib import sha256
 from itertools import chain, count
@@ -18,6 +21,9 @@ from ocria.rasterize import is_document
 
 _MOST_NAME_BYTES = 255 - len(".jsonl")
 _ROOT = Path("/")
+_SUFFIXES = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"}
+_log = logging.getLogger(__name__)
+_Walk = Callable[[Path], Iterator[Path]]
 
 
 class Found(NamedTuple):
@@ -34,37 +40,40 @@ class Found(NamedTuple):
 
 def discover(
     inputs: Sequence[str], out_dir: Path, *, recursive: bool = True, listing: TextIO | None = None
-) -> Iterator[Found]:
+) -> tuple[list[Found], int]:
     """The files of `inputs`, in the order of these and sorted within a folder, each file once.
 
     Results keep the path below the folder that was named: `IN/a/b.pdf` goes to `a/b.pdf`. Where
-    two inputs have the same such path, the later one's goes below its folder's name.
+    two inputs have the same such path, the later one's goes below its folder's name. A file goes
+    before links to it. Also returns the number of other files in folders.
 
     Raises:
         InputError: an input that does not exist, or a glob that matches nothing.
     """
-    seen: set[Path] = set()
-    taken: set[str] = set()
+    passed_over: set[str] = set()
+    walk = partial(_walk, out_dir=out_dir, recursive=recursive, passed_over=passed_over)
+    chosen: dict[str, tuple[Path, Path]] = {}
     for text in inputs:
-        for root, path in _files(text, out_dir, recursive, listing):
-            real = Path(os.path.realpath(path))
-            if real not in seen:
-                seen.add(real)
-                yield Found(path, _name(path, root, taken))
+        for root, path in _files(text, walk, recursive, listing):
+            real = os.path.realpath(path)
+            if real not in chosen or (chosen[real][1].is_symlink() and not path.is_symlink()):
+                chosen[real] = (root, path)
+    taken: set[str] = set()
+    found = [Found(path, _name(path, root, taken)) for root, path in chosen.values()]
+    return found, len(passed_over - chosen.keys())
 
 
 def _files(
-    text: str, out_dir: Path, recursive: bool, listing: TextIO | None
+    text: str, walk: _Walk, recursive: bool, listing: TextIO | None
 ) -> Iterator[tuple[Path, Path]]:
     """(folder below which the path is kept, file) of one input."""
     if text == "-":
-        for line in listing or sys.stdin:
-            if name := line.rstrip("\r\n"):
-                yield from _listed(Path(name), out_dir, recursive)
+        for name in _list(listing):
+            yield from _listed(Path(name), walk)
         return
     path = Path(text)
     if path.is_dir():
-        yield from ((path, file) for file in _walk(path, out_dir, recursive))
+        yield from ((path, file) for file in walk(path))
     elif path.exists() or not has_magic(text):
         if not path.exists():
             raise InputError(f"{text} does not exist", hint="check the path")
@@ -75,19 +84,26 @@ def _files(
             raise InputError(f"nothing matches {text}", hint="check the pattern")
         root = _fixed_part(path)
         for match in matches:
-            if Path(match).is_file():
+            if Path(match).is_file() or _is_dangling(Path(match)):
                 yield root, Path(match)
 
 
-def _listed(path: Path, out_dir: Path, recursive: bool) -> Iterator[tuple[Path, Path]]:
+def _list(listing: TextIO | None) -> Iterator[str]:
+    """Lines of a list, or what stands between its NULs."""
+    text = listing.read() if listing else os.fsdecode(sys.stdin.buffer.read())
+    names = text.split("\0") if "\0" in text else text.replace("\r\n", "\n").split("\n")
+    return filter(None, names)
+
+
+def _listed(path: Path, walk: _Walk) -> Iterator[tuple[Path, Path]]:
     """A line of a list. One that is missing is reported when it is read, not now."""
     if path.is_dir():
-        yield from ((path, file) for file in _walk(path, out_dir, recursive))
+        yield from ((path, file) for file in walk(path))
     else:
         yield (_ROOT if path.is_absolute() else Path()), path
 
 
-def _walk(folder: Path, out_dir: Path, recursive: bool) -> Iterator[Path]:
+def _walk(folder: Path, *, out_dir: Path, recursive: bool, passed_over: set[str]) -> Iterator[Path]:
     """Documents below a folder; hidden files and the output folder are left out."""
     output = os.path.realpath(out_dir)
     for parent, folders, files in os.walk(folder):
@@ -100,8 +116,24 @@ def _walk(folder: Path, out_dir: Path, recursive: bool) -> Iterator[Path]:
         )
         for name in sorted(files):
             path = Path(parent, name)
-            if not name.startswith(".") and path.is_file() and is_document(path):
+            if _is_meant(path):
                 yield path
+            else:
+                _log.info("%s is passed over", path)
+                passed_over.add(os.path.realpath(path))
+
+
+def _is_meant(path: Path) -> bool:
+    """Whether a file of a folder is a document by its content or suffix."""
+    if path.name.startswith("."):
+        return False
+    if path.suffix.lower() in _SUFFIXES:
+        return path.is_file() or _is_dangling(path)
+    return path.is_file() and is_document(path)
+
+
+def _is_dangling(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()
 
 
 def _fixed_part(pattern: Path) -> Path:

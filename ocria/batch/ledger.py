@@ -1,5 +1,6 @@
 """Which results are there, and how a new one comes about: files, manifest line, end of journal."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -51,23 +52,32 @@ class Ledger:
 
     def is_listed(self, found: Found) -> bool:
         """Whether the manifest has it as finished, of whatever content: quicker to ask."""
-        status = self._manifest.status(found.output)
-        if status is None or status == "failed":
+        known = self._manifest.known(found.output)
+        if known is None or not known.has_result:
             return False
-        is_retried = status == "partial" and self._options.retry_failed
+        is_retried = known.status != "ok" and self._options.retry_failed
         return not (is_retried and self.journal_path(found).exists())
 
     def is_partial(self, found: Found) -> bool:
         """Whether its result is said to have pages that are not whole."""
-        return self._manifest.status(found.output) == "partial"
+        known = self._manifest.known(found.output)
+        return known is not None and known.status != "ok"
 
-    def is_foreign(self, found: Found) -> bool:
-        """Whether a file of that name is there that no run of ours has made."""
-        if self._options.overwrite or self._manifest.status(found.output) is not None:
-            return False
-        if self.journal_path(found).exists():
-            return False
-        return any(path.exists() for path in output_paths(self._options, found.output))
+    def refusal(self, found: Found) -> str | None:
+        """Why it is not read, if its files would replace those of others."""
+        if self._options.overwrite:
+            return None
+        known = self._manifest.known(found.output)
+        is_there = any(path.exists() for path in output_paths(self._options, found.output))
+        if known is None:
+            is_foreign = is_there and not self.journal_path(found).exists()
+            return "its output exists already; replace it with --overwrite" if is_foreign else None
+        is_elsewhere = os.path.realpath(known.input) != os.path.realpath(found.path)
+        is_kept = is_elsewhere and (known.has_result or is_there)
+        if is_kept and known.sha256 != file_digest(found.path):
+            advice = "name another OUT_DIR, or replace it with --overwrite"
+            return f"its output is that of {known.input}; {advice}"
+        return None
 
     def finish(
         self,
@@ -94,11 +104,12 @@ class Ledger:
                 yield page, None if image is None else from_png(image)
 
         write_outputs(self._options, found.output, source, self._generator, counted())
-        is_whole = not statuses["failed"] + statuses["truncated"]
+        status: DocumentStatus = "partial" if statuses["failed"] + statuses["truncated"] else "ok"
+        status = "failed" if statuses["failed"] == len(wanted) else status
         entry = self._entry(
             found,
             source.sha256,
-            "ok" if is_whole else "partial",
+            status,
             seconds,
             num_pages=len(wanted),
             pages=dict(statuses),

@@ -38,6 +38,7 @@ class Figures:
 
     Attributes:
         num_found: documents.
+        num_passed_over: other files in folders.
         num_ahead: of these, not open yet, but for those that the manifest lists as finished.
         num_opened: of these, those whose pages are known; one that is no document has none.
         num_wanted_pages: pages of the opened documents.
@@ -51,6 +52,7 @@ class Figures:
     """
 
     num_found: int = 0
+    num_passed_over: int = 0
     num_ahead: int = 0
     num_opened: int = 0
     num_wanted_pages: int = 0

@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 from ocria.batch.identity import Identity
 
 DocumentStatus = Literal["ok", "partial", "failed"]
+OUTPUT_EXISTS = "output_exists"
+"""Error of a document whose files would replace those of others."""
 NAME = "manifest.jsonl"
 
 
@@ -22,7 +24,8 @@ class Entry:
         output: its result below the output folder, without the format's suffix.
         sha256: of its content; None if it could not be read.
         settings: digest of the settings; `model` of the model.
-        status: `ok`; `partial`, some pages failed or were truncated; `failed`, no result at all.
+        status: `ok`; `partial`, some pages failed or were truncated; `failed`, no page is left, or
+            there is no result at all.
         num_pages: pages of the result.
         pages: how many of them have each status.
         num_tokens: written by the model.
@@ -46,9 +49,11 @@ class Entry:
 class _Known(NamedTuple):
     """What decides whether a document is done: short, since there may be many."""
 
+    input: str
     sha256: str | None
     identity: Identity
     status: DocumentStatus
+    has_result: bool
 
 
 class Manifest:
@@ -69,14 +74,14 @@ class Manifest:
 
     def is_settled(self, output: str, sha256: str | None, identity: Identity) -> bool:
         """Whether the result is there, of this content, with these settings and this model."""
-        known = self._known.get(output)
-        done = known is not None and known.status != "failed" and sha256 is not None
-        return done and known is not None and known[:2] == (sha256, identity)
+        known = self.known(output)
+        if known is None or not known.has_result or sha256 is None:
+            return False
+        return (known.sha256, known.identity) == (sha256, identity)
 
-    def status(self, output: str) -> DocumentStatus | None:
-        """What the last line says of a result."""
-        known = self._known.get(output)
-        return None if known is None else known.status
+    def known(self, output: str) -> _Known | None:
+        """What is known of the document that owns an output."""
+        return self._known.get(output)
 
     def add(self, entry: Entry) -> None:
         """Appends a line and hands it to the system."""
@@ -86,10 +91,13 @@ class Manifest:
         self._remember(line)
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """The last line of every result, in their order in the file."""
-        newest = {line["output"]: number for number, line in enumerate(self._lines())}
+        """The last line of every document, in their order in the file."""
+        newest: dict[str, int] = {}
         for number, line in enumerate(self._lines()):
-            if newest[line["output"]] == number:
+            _put(newest, line, number)
+        numbers = set(newest.values())
+        for number, line in enumerate(self._lines()):
+            if number in numbers:
                 yield line
 
     def sync(self) -> None:
@@ -107,7 +115,9 @@ class Manifest:
 
     def _remember(self, line: Mapping[str, Any]) -> None:
         identity = Identity(line["settings"], line["model"])
-        self._known[line["output"]] = _Known(line["sha256"], identity, line["status"])
+        has_result = line["status"] != "failed" or line["num_pages"] > 0
+        known = _Known(line["input"], line["sha256"], identity, line["status"], has_result)
+        _put(self._known, line, known)
         self._num_lines += 1
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -136,6 +146,16 @@ class Manifest:
                     break
                 sound += len(line)
             file.truncate(sound)
+
+
+def _put(table: dict[str, Any], line: Mapping[str, Any], value: Any) -> None:
+    """Enters a value; a document that was not read does not own its output."""
+    output, unread = line["output"], f"{line['output']}\0{line['input']}"
+    if line["error"] and line["error"]["code"] == OUTPUT_EXISTS:
+        table[unread] = value
+    else:
+        table.pop(unread, None)
+        table[output] = value
 
 
 def _is_line(line: bytes) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from ocria.errors import UsageError
 from ocria.options import Furniture, OutputFormat, ParseOptions
+from ocria.rasterize import check_pages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +48,7 @@ class BatchOptions:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
+        check_pages(self.parse.pages)
         if self.jobs is not None and self.jobs < 1:
             raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
         if self.lanes is not None and self.lanes < 1:

@@ -15,7 +15,7 @@ from ocria.batch.discovery import Found
 from ocria.batch.journal import Journal
 from ocria.batch.ledger import Ledger
 from ocria.batch.listener import Figures, Listener
-from ocria.batch.manifest import Entry
+from ocria.batch.manifest import OUTPUT_EXISTS, Entry
 from ocria.batch.messages import (
     Assignment,
     Drawn,
@@ -130,10 +130,9 @@ class BatchRun:
         for found in documents:
             if self._ledger.is_finished(found):
                 self._note_skipped(found)
-            elif self._ledger.is_foreign(found):
-                message = "its output exists already; replace it with --overwrite"
-                self.figures.num_ahead -= 1
-                self._report(self._ledger.fail(found, "output_exists", message, 0.0))
+            elif (refusal := self._ledger.refusal(found)) is not None:
+                self.figures.num_ahead -= not self._ledger.is_listed(found)
+                self._report(self._ledger.fail(found, OUTPUT_EXISTS, refusal, 0.0))
             else:
                 document = _Document(found, time.monotonic())
                 self.figures.num_ahead += self._ledger.is_listed(found)

@@ -52,16 +52,17 @@ def run_batch(
     if options.ray is None:
         options = replace(options, jobs=options.jobs or default_jobs())
     with _writing(options), _claimed(options):
-        documents = list(
-            discover(options.inputs, options.out_dir, recursive=options.recursive, listing=listing)
+        documents, num_passed_over = discover(
+            options.inputs, options.out_dir, recursive=options.recursive, listing=listing
         )
         if not documents:
-            hint = "inputs are searched for PDFs and images"
+            hint = f"only PDFs and images are read; other files: {num_passed_over:,}"
             raise InputError("no document was found", hint=hint)
         lanes = (open_lanes or choose_lanes)(options)
         with closing(lanes), closing(Manifest(options.out_dir)) as manifest:
             ledger = Ledger(options, lanes.generator, manifest)
             run = BatchRun(options, lanes, ledger, listener)
+            run.figures.num_passed_over = num_passed_over
             try:
                 run.run(documents)
             finally:
@@ -193,6 +194,9 @@ def _writing(options: BatchOptions) -> Iterator[None]:
 @contextmanager
 def _claimed(options: BatchOptions) -> Iterator[None]:
     """Holds the output folder against a second run; the lock goes with the process."""
+    there = next(path for path in (options.out_dir, *options.out_dir.parents) if path.exists())
+    if not there.is_dir():
+        raise OutputError(f"{there} is a file", hint="name a folder for the results")
     folder = options.out_dir / STATE_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -19,7 +19,7 @@ def batch(
         ),
     ],
     out_dir: Annotated[
-        Path,
+        str,
         typer.Argument(metavar="OUT_DIR", help="Results, manifest and report; a run goes on here."),
     ],
     formats: Annotated[
@@ -119,11 +119,14 @@ def batch(
     from ocria.cli.batch_run import deliver_batch
 
     quiet = arguments.settle_verbosity(context, verbose, quiet=quiet)
-    if not str(out_dir) or out_dir == Path():
-        raise UsageError("OUT_DIR is the current folder", hint="name a folder for the results")
+    if not all(inputs):
+        raise UsageError("INPUT is empty", hint="name folders, files or globs, or `-` for a list")
+    if Path(out_dir) == Path():
+        what = "the current folder" if out_dir else "empty"
+        raise UsageError(f"OUT_DIR is {what}", hint="name a folder for the results")
     options = BatchOptions(
         inputs=tuple(inputs),
-        out_dir=out_dir,
+        out_dir=Path(out_dir),
         formats=parse_formats(formats),
         parse=ParseOptions(
             pages=pages,

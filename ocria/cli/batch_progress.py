@@ -3,8 +3,9 @@
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 
-from ocria.batch import Entry, Figures, Listener
+from ocria.batch import Entry, Figures
 from ocria.console import (
     ProgressMode,
     can_redraw,
@@ -39,7 +40,7 @@ class Quiet:
 
     def document_done(self, entry: Entry) -> None:
         if entry.error is not None:
-            self.warn(f"{entry.input}: {entry.error['message']}")
+            self.warn(_with_path(entry.input, entry.error["message"]))
 
     def document_skipped(self, name: str) -> None: ...
 
@@ -57,6 +58,7 @@ class PlainLines(Quiet):
     def begin(self, figures: Figures) -> None:
         super().begin(figures)
         say(f"reading {counted(figures.num_found, 'document')}")
+        _say_passed_over(figures)
 
     def page_read(self, name: str, page: Page) -> None:
         super().page_read(name, page)
@@ -66,7 +68,7 @@ class PlainLines(Quiet):
 
     def document_done(self, entry: Entry) -> None:
         super().document_done(entry)
-        if entry.status != "failed":
+        if entry.error is None:
             pages = counted(entry.num_pages, "page")
             say(f"{printable(entry.input)}: {entry.status}, {pages}, {entry.seconds:.1f} s")
 
@@ -76,7 +78,9 @@ class JsonLines(Quiet):
 
     def begin(self, figures: Figures) -> None:
         super().begin(figures)
-        say(event_line("begin", {"num_documents": figures.num_found}))
+        passed_over = figures.num_passed_over
+        fields = {"num_documents": figures.num_found, "num_passed_over": passed_over}
+        say(event_line("begin", fields))
 
     def document_begun(self, name: str, num_pages: int, num_known: int) -> None:
         fields = {"name": name, "num_pages": num_pages, "num_known": num_known}
@@ -134,6 +138,7 @@ class LiveBar(Quiet):
     def begin(self, figures: Figures) -> None:
         super().begin(figures)
         self._bar.update(self._task, total=figures.num_found)
+        _say_passed_over(figures)
         self._show()
 
     def page_read(self, name: str, page: Page) -> None:
@@ -180,7 +185,7 @@ def status_line(figures: Figures) -> str:
     return ", ".join(parts)
 
 
-def open_batch_progress(mode: ProgressMode, *, quiet: bool) -> AbstractContextManager[Listener]:
+def open_batch_progress(mode: ProgressMode, *, quiet: bool) -> AbstractContextManager[Quiet]:
     """Progress as asked for; `auto` is live on a terminal and plain lines elsewhere."""
     if mode == "json":
         return nullcontext(JsonLines())
@@ -189,6 +194,18 @@ def open_batch_progress(mode: ProgressMode, *, quiet: bool) -> AbstractContextMa
     if mode == "auto" and can_redraw():
         return LiveBar().shown()
     return nullcontext(PlainLines())
+
+
+def _say_passed_over(figures: Figures) -> None:
+    if number := figures.num_passed_over:
+        say(f"passing over {counted(number, 'other file')}; -v names them")
+
+
+def _with_path(path: str, message: str) -> str:
+    """The message with the path in front, or for the name there."""
+    name = Path(path).name
+    is_there = message.startswith((f"{name} ", f"{name}: "))
+    return path + message[len(name) :] if is_there else f"{path}: {message}"
 
 
 def _duration(seconds: float) -> str:

@@ -1,9 +1,9 @@
 """Runs a batch: signals, progress, summary, exit code."""
 
 from ocria.batch import BatchOptions, Figures
-from ocria.cli.batch_progress import open_batch_progress
+from ocria.cli.batch_progress import open_batch_progress, status_line
 from ocria.cli.interrupt import InterruptGate
-from ocria.console import ProgressMode, claim_stdout, event_line, say
+from ocria.console import ProgressMode, claim_stdout, counted, event_line, say
 from ocria.errors import ExitCode
 
 
@@ -21,7 +21,15 @@ def deliver_batch(options: BatchOptions, mode: ProgressMode, *, quiet: bool) -> 
         InterruptGate().installed(),
         open_batch_progress(mode, quiet=quiet) as listener,
     ):
-        exit_code, figures = run_batch(options, listener)
+        try:
+            exit_code, figures = run_batch(options, listener)
+        except (KeyboardInterrupt, SystemExit):
+            if mode == "json":
+                say(event_line("stopped", summary_fields(listener.figures)))
+            elif not quiet:
+                done = status_line(listener.figures)
+                say(f"stopped after {done}; the same command goes on from here")
+            raise
     if mode == "json":
         say(event_line("summary", summary_fields(figures)))
     elif not quiet:
@@ -34,6 +42,7 @@ def summary_fields(figures: Figures) -> dict[str, object]:
     elapsed_s = figures.elapsed_s
     return {
         "num_documents": figures.num_found,
+        "num_passed_over": figures.num_passed_over,
         "documents": dict(figures.documents),
         "num_skipped": figures.num_skipped,
         "pages": dict(figures.pages),
@@ -57,6 +66,7 @@ def summary(figures: Figures, options: BatchOptions) -> str:
             "documents",
             f"{figures.num_found:,}: {', '.join(documents)}, {figures.num_skipped:,} done before",
         ),
+        ("passed over", counted(figures.num_passed_over, "other file")),
         ("pages read", f"{figures.num_pages:,}" + (f": {', '.join(pages)}" if pages else "")),
         ("pages kept", f"{figures.num_resumed_pages:,} from an earlier run"),
         ("tokens", f"{figures.num_tokens:,}, {figures.num_tokens / elapsed_s:,.0f} a second"),

@@ -2,7 +2,7 @@
 
 from ocria.rasterize.media_types import is_document
 from ocria.rasterize.page_image import PageFailed, PageImage, RenderTarget, SizeFit
-from ocria.rasterize.page_range import page_range
+from ocria.rasterize.page_range import check_pages, page_range
 from ocria.rasterize.reader import DocumentReader, open_document
 from ocria.rasterize.text_layer import TextLayer, TextLine
 
@@ -14,6 +14,7 @@ __all__ = [
     "SizeFit",
     "TextLayer",
     "TextLine",
+    "check_pages",
     "is_document",
     "open_document",
     "page_range",

@@ -212,7 +212,8 @@ def _head(path: Path, name: str) -> bytes:
         raise InputError(f"{name or path} is a folder", hint=hint) from None
     except FileNotFoundError:
         hint = "check the path" if str(path) == name else f"check the path: {path}"
-        raise InputError(f"{name} does not exist", hint=hint) from None
+        what = "is a link to a file that does not exist" if path.is_symlink() else "does not exist"
+        raise InputError(f"{name} {what}", hint=hint) from None
     except OSError as error:
         raise InputError(
             f"{name} cannot be read: {error.strerror}", hint="check the permissions of the file"

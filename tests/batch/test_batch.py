@@ -60,7 +60,7 @@ def source(tmp_path: Path) -> Path:
     (folder / "deep" / "brief.pdf").write_bytes(pdf(3, 2))
     (folder / "deep" / "scan").write_bytes(image_file(3, ".tiff", 2))
     (folder / "photo.png").write_bytes(image_file(4, ".png"))
-    (folder / "notes.pdf").write_text("not a document at all")
+    (folder / "notes.txt").write_text("not a document at all")
     return folder
 
 
@@ -250,18 +250,18 @@ def test_a_page_that_is_never_done_meets_its_deadline(
 
 
 def test_what_is_no_document_is_reported_if_it_was_named(source: Path) -> None:
-    named = [source / "notes.pdf", source / "photo.png"]
+    named = [source / "notes.txt", source / "photo.png"]
     options = options_of(source, inputs=tuple(map(str, named)))
     code, witness = go(options)
     assert code == ExitCode.PARTIAL
-    entry = witness.entries["notes.pdf"]
+    entry = witness.entries["notes.txt"]
     assert entry.status == "failed" and entry.error is not None
     assert entry.error["code"] == "input" and "plain text" in entry.error["message"]
     assert witness.entries["photo.png"].status == "ok"
     # It is tried again: it may have been repaired.
     named[0].write_bytes(pdf(1, 8))
     code, witness = go(options)
-    assert code == ExitCode.OK and list(witness.entries) == ["notes.pdf"]
+    assert code == ExitCode.OK and list(witness.entries) == ["notes.txt"]
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, "ok"), (2, "failed")])
@@ -281,13 +281,50 @@ def test_a_document_that_opens_too_slowly_is_tried_once_more(
     assert witness.figures.documents.total() == 4
 
 
-def test_a_list_on_standard_input(source: Path) -> None:
-    listing = f"{source / 'photo.png'}\n\n{source / 'gone.pdf'}\n"
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\0"])
+def test_a_list_on_standard_input(source: Path, end: str) -> None:
+    listing = end.join([str(source / "photo.png"), "", str(source / "gone.pdf"), ""])
     code, witness = go(options_of(source, inputs=("-",)), listing=listing)
     assert code == ExitCode.PARTIAL
     assert witness.entries["photo.png"].status == "ok"
     assert witness.entries["gone.pdf"].error is not None
     assert "does not exist" in witness.entries["gone.pdf"].error["message"]
+
+
+def test_nothing_vanishes(source: Path) -> None:
+    (source / "empty.pdf").write_bytes(b"")
+    (source / "text.JPG").write_text("no picture")
+    (source / "gone.pdf").symlink_to("nowhere.pdf")
+    (source / ".hidden.pdf").write_bytes(pdf(1, 6))
+    os.mkfifo(source / "pipe.pdf")
+    # A file is taken rather than a link to it.
+    (source / "a link.pdf").symlink_to("deep/brief.pdf")
+    options = options_of(source)
+    for _ in range(2):
+        code, witness = go(options)
+        assert code == ExitCode.PARTIAL and witness.figures.num_passed_over == 3
+        errors = {name: e["error"] for name, e in manifest(options).items() if e["error"]}
+        assert sorted(errors) == ["empty.pdf", "gone.pdf", "text.JPG"]
+        assert "link to a file that does not exist" in errors["gone.pdf"]["message"]
+    assert sorted(witness.skipped) == ["book.pdf", "brief.pdf", "photo.png", "scan"]
+
+
+def test_a_result_of_another_document_is_kept(source: Path) -> None:
+    options, other = options_of(source), source.parent / "other"
+    other.mkdir()
+    (other / "book.pdf").write_bytes(pdf(2, 8))
+    (other / "photo.png").write_bytes((source / "photo.png").read_bytes())
+    go(options)
+    before = results(options)
+    for _ in range(2):
+        code, witness = go(replace(options, inputs=(str(other),)))
+        error = witness.entries["book.pdf"].error
+        assert code == ExitCode.PARTIAL and error is not None
+        assert f"that of {source / 'book.pdf'}; name another" in error["message"]
+        assert results(options) == before and witness.skipped == ["photo.png"]
+    assert len(go(options)[1].skipped) == 4
+    assert go(replace(options, inputs=(str(other),), overwrite=True))[0] == ExitCode.OK
+    assert manifest(options)["book.pdf"]["num_pages"] == 2
 
 
 def test_fail_fast_stops(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,6 +348,7 @@ def test_files_of_others_are_not_touched(source: Path) -> None:
     assert code == ExitCode.PARTIAL and precious.read_text() == "mine"
     error = witness.entries["photo.png"].error
     assert error is not None and error["code"] == "output_exists"
+    assert go(options)[0] == ExitCode.PARTIAL and precious.read_text() == "mine"
     code, witness = go(replace(options, overwrite=True))
     assert code == ExitCode.OK and precious.read_text() != "mine"
 
@@ -383,10 +421,11 @@ def test_the_report_shows_what_failed_and_what_was_slow(
     assert "&lt;b&gt;wrong.pdf" in page and "<script" not in page and "<b>" not in page
     assert page.count('src="data:image/jpeg') >= 15
     assert witness.figures.pages["failed"] == 1
+    assert witness.entries["photo.png"].status == "failed"
     assert "the stand-in was told to fail" in page
     assert "http" not in page.replace("http-equiv", "")
     # A run that only skips says what an earlier one has found.
-    go(options)
+    assert "photo.png" in go(options)[1].skipped
     assert "&lt;b&gt;wrong.pdf" in (options.out_dir / "report.html").read_text()
 
 

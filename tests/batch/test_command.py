@@ -55,6 +55,21 @@ def test_progress_for_programs(source: Path) -> None:
     assert events[-1]["documents"] == {"ok": 2, "failed": 1}
 
 
+def test_what_is_passed_over_and_what_is_wrong_is_said(source: Path) -> None:
+    (source / "notes.txt").write_text("mine")
+    (source / "b.pdf").write_bytes(b"%PDF-1.7 nothing")
+    (source / "empty.pdf").write_bytes(b"")
+    said = run(source, source.parent / "out", "-v").stderr
+    assert f"{source}/notes.txt is passed over" in said and "passing over 1 other file;" in said
+    assert f"warning: {source}/b.pdf: the PDF cannot" in said
+    assert f"warning: {source}/empty.pdf is empty" in said
+
+
+def test_a_list_with_nuls(source: Path) -> None:
+    command = [*STAND_IN, "batch", "-", str(source.parent / "out")]
+    subprocess.run(command, input=bytes(source / "a.pdf") + b"\0", check=True, timeout=60)
+
+
 def test_a_failed_page_is_named_even_when_quiet(source: Path) -> None:
     run(source, source.parent / "clean", "--jobs", 1)
     text = (source.parent / "clean" / "b.pdf.md").read_text()
@@ -64,7 +79,7 @@ def test_a_failed_page_is_named_even_when_quiet(source: Path) -> None:
     assert "b.pdf: page 2 failed: the stand-in was told to fail" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stopped_run_says_so_and_goes_on(source: Path, number: signal.Signals) -> None:
     out, log = source.parent / "out", source.parent / "log"
     process = subprocess.Popen(
@@ -79,8 +94,9 @@ def test_a_stopped_run_says_so_and_goes_on(source: Path, number: signal.Signals)
         time.sleep(0.02)
     process.send_signal(number)
     _, said = process.communicate(timeout=30)
-    assert process.returncode == (130 if number == signal.SIGINT else 143)
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
     assert "Traceback" not in said
+    assert "stopped after 0/2 documents, " in said and "the same command goes on" in said
     assert (out / "report.html").exists()
     done = run(source, out, "--progress", "json", STAND_IN_LOG=str(log))
     assert done.returncode == 0
@@ -100,7 +116,10 @@ def test_a_stopped_run_says_so_and_goes_on(source: Path, number: signal.Signals)
         (["in", "out", "--gpus", "some"], 2, "--gpus must be `all`"),
         (["absent", "out"], 3, "absent does not exist"),
         (["in/*.tiff", "out"], 3, "nothing matches"),
-        (["in", "in/a.pdf"], 4, "cannot write into"),
+        (["in", "in/a.pdf"], 4, "in/a.pdf is a file"),
+        (["", "out"], 2, "INPUT is empty"),
+        (["in", ""], 2, "OUT_DIR is empty"),
+        (["in", "out", "--pages", "5-2"], 2, "`5-2` runs backwards"),
         (["in"], 2, "Missing argument"),
     ],
 )
@@ -111,6 +130,7 @@ def test_what_cannot_be_meant(
     done = run(*arguments)
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr and "Traceback" not in done.stderr
+    assert code != 2 or not (source.parent / "out").exists()
 
 
 def test_every_option_of_the_contract_is_in_the_help() -> None:
