@@ -44,7 +44,8 @@ def check(options: Any, *, deadline_s: float) -> dict[str, dict[str, Any]]:
     assert len(entries) == witness.figures.num_found == witness.figures.documents.total()
     for entry in entries.values():
         assert set(entry["pages"]) <= STATUSES
-        assert (entry["status"] == "failed") == (entry["error"] is not None)
+        has_pages = set(entry["pages"]) - {"failed"} or not entry["num_pages"]
+        assert (entry["status"] == "failed") == (entry["error"] is not None or not has_pages)
         assert sum(entry["pages"].values()) == entry["num_pages"]
     assert (options.out_dir / REPORT).exists()
     assert (witness.figures.num_ahead, witness.figures.num_opened) == (0, len(entries))
