@@ -1,7 +1,6 @@
 """A batch with a stand-in model: what is read, written, kept, skipped and read again."""
 
 import errno
-import io
 import json
 import os
 from collections.abc import Iterator
@@ -11,45 +10,16 @@ from typing import Any
 
 import pytest
 from documents import image_file, mixed_folder, pdf
-from stand_in import StandInReader, make_lane
+from runs import Witness, go, journals, manifest, options_of, results, single_lane
 
-from ocria.batch import BatchOptions, Entry, Figures
+from ocria.batch import BatchOptions, Figures
 from ocria.batch import lane as lane_module
 from ocria.batch import outputs as outputs_module
-from ocria.batch.lane import Lane
 from ocria.batch.messages import Refused
 from ocria.batch.session import run_batch
 from ocria.document import Page
 from ocria.errors import ExitCode, InputError, OutputError
 from ocria.options import ParseOptions
-
-
-class Witness:
-    """Remembers what it hears."""
-
-    def __init__(self) -> None:
-        self.figures = Figures()
-        self.num_ahead = 0
-        self.begun: dict[str, tuple[int, int]] = {}
-        self.pages: list[tuple[str, int]] = []
-        self.entries: dict[str, Entry] = {}
-        self.skipped: list[str] = []
-
-    def begin(self, figures: Figures) -> None:
-        self.figures = figures
-        self.num_ahead = figures.num_ahead
-
-    def document_begun(self, name: str, num_pages: int, num_known: int) -> None:
-        self.begun[Path(name).name] = (num_pages, num_known)
-
-    def page_read(self, name: str, page: Page) -> None:
-        self.pages.append((Path(name).name, page.number))
-
-    def document_done(self, entry: Entry) -> None:
-        self.entries[Path(entry.input).name] = entry
-
-    def document_skipped(self, name: str) -> None:
-        self.skipped.append(Path(name).name)
 
 
 @pytest.fixture
@@ -68,45 +38,6 @@ def source(tmp_path: Path) -> Path:
 def quiet_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.startswith("STAND_IN")]:
         monkeypatch.delenv(name)
-
-
-def options_of(source: Path, **changes: Any) -> BatchOptions:
-    options = BatchOptions(
-        inputs=(str(source),),
-        out_dir=source.parent / "out",
-        formats=("md", "json"),
-        parse=ParseOptions(model="stand-in"),
-        jobs=2,
-    )
-    return replace(options, **changes)
-
-
-def go(options: BatchOptions, *, slots: int = 4, listing: str = "") -> tuple[ExitCode, Witness]:
-    def open_lane(options: BatchOptions) -> Lane:
-        return make_lane(StandInReader(options.parse.model, slots), options)
-
-    witness = Witness()
-    code, _ = run_batch(options, witness, listing=io.StringIO(listing), open_lanes=open_lane)
-    return code, witness
-
-
-def results(options: BatchOptions) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(options.out_dir)): path.read_bytes()
-        for path in sorted(options.out_dir.rglob("*"))
-        if path.suffix in (".md", ".json")
-    }
-
-
-def manifest(options: BatchOptions) -> dict[str, dict[str, Any]]:
-    lines = (options.out_dir / "manifest.jsonl").read_text().splitlines()
-    entries = [json.loads(line) for line in lines]
-    assert len({entry["output"] for entry in entries}) == len(entries), "one line a document"
-    return {entry["output"]: entry for entry in entries}
-
-
-def journals(options: BatchOptions) -> list[Path]:
-    return list((options.out_dir / ".ocria" / "journal").glob("*"))
 
 
 def test_everything_is_read_and_named_by_its_path(source: Path) -> None:
@@ -193,12 +124,8 @@ def test_a_stopped_run_goes_on(source: Path, after: int) -> None:
     go(clean)
     options = options_of(source)
     stopper = Stopper(after)
-
-    def open_lane(options: BatchOptions) -> Lane:
-        return make_lane(StandInReader(options.parse.model), options)
-
     with pytest.raises(Stop):
-        run_batch(options, stopper, open_lanes=open_lane)
+        run_batch(options, stopper, open_lanes=single_lane)
     _, witness = go(options)
     assert not set(stopper.pages) & set(witness.pages)
     assert len(stopper.pages) + len(witness.pages) == 15
@@ -328,7 +255,6 @@ def test_a_result_of_another_document_is_kept(source: Path) -> None:
 
 
 def test_fail_fast_stops(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAND_IN_FAIL", ["0", "1", "2", "3"][0])
     for prefix in "0123456789abcdef":
         monkeypatch.setenv("STAND_IN_FAIL", prefix)
         options = options_of(source, out_dir=source.parent / prefix, fail_fast=True)
@@ -382,12 +308,8 @@ def test_two_runs_in_one_folder_do_not_mix(source: Path) -> None:
             raise Stop
 
     with pytest.raises(Stop):
-        run_batch(options_of(source), Second(), open_lanes=_lane)
+        run_batch(options_of(source), Second(), open_lanes=single_lane)
     assert go(options_of(source))[0] == ExitCode.OK
-
-
-def _lane(options: BatchOptions) -> Lane:
-    return make_lane(StandInReader(options.parse.model), options)
 
 
 def test_html_shows_the_pages_also_of_a_stopped_run(source: Path) -> None:
@@ -395,7 +317,7 @@ def test_html_shows_the_pages_also_of_a_stopped_run(source: Path) -> None:
     go(clean)
     options = options_of(source, formats=("html",))
     with pytest.raises(Stop):
-        run_batch(options, Stopper(6), open_lanes=_lane)
+        run_batch(options, Stopper(6), open_lanes=single_lane)
     assert journals(options)
     go(options)
     for path in sorted(clean.out_dir.rglob("*.html")):
@@ -461,7 +383,7 @@ def test_long_documents_are_shared_out_between_lanes(source: Path) -> None:
         """Two lanes as one."""
 
         def __init__(self, options: BatchOptions) -> None:
-            self._lanes = [_lane(options), _lane(options)]
+            self._lanes = [single_lane(options), single_lane(options)]
             self.generator, self.num_lanes = self._lanes[0].generator, 2
             self.shares: list[int] = []
 
@@ -504,7 +426,7 @@ def test_a_piece_that_no_lane_can_open_fails_alone(source: Path) -> None:
         """A lane of two that gives one piece up."""
 
         def __init__(self, options: BatchOptions) -> None:
-            self._lane, self._refused = _lane(options), list[Refused]()
+            self._lane, self._refused = single_lane(options), list[Refused]()
             self.generator, self.num_lanes = self._lane.generator, 2
 
         @property

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from documents import mixed_folder, pdf
-from test_batch import Witness, go, journals, options_of, results
+from runs import Witness, go, journals, options_of, results
 
 from ocria.batch import BatchOptions, ray_crew
 from ocria.batch.process_crew import ProcessCrew

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import stand_in
 from documents import mixed_folder, pdf
-from test_batch import Witness, go, journals, options_of, results
+from runs import Witness, go, journals, options_of, results
 
 from ocria.batch import BatchOptions
 from ocria.batch.ray_crew import RayCrew

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from documents import image_file, pdf
 from mutator import MUTATIONS, mutate
+from runs import go, manifest, options_of
 from stand_in import WHITE, Job, StandInReader
-from test_batch import go, manifest, options_of
 
 from ocria.batch.report import NAME as REPORT
 from ocria.errors import ExitCode
@@ -177,7 +177,7 @@ def test_memory_and_time_do_not_grow_with_documents(
     program = """
 import os, resource, sys
 sys.path.insert(0, sys.argv[3])
-from test_batch import Witness, _lane
+from runs import Witness, single_lane
 from ocria.batch import BatchOptions
 from ocria.batch.session import run_batch
 from ocria.options import ParseOptions
@@ -196,7 +196,7 @@ class Meter(Witness):
     def document_begun(self, *_): pass
 options = BatchOptions(inputs=(sys.argv[1],), out_dir=Path(sys.argv[2]), jobs=2,
     parse=ParseOptions(model="stand-in"))
-run_batch(options, Meter(), open_lanes=_lane)
+run_batch(options, Meter(), open_lanes=single_lane)
 """
     here = str(Path(__file__).parent)
     done = subprocess.run(
