@@ -2,12 +2,14 @@
 
     python benchmarks/batch/gpu.py --out DIR [--lanes 1 2 3] [--drafters auto none] INPUT...
 
-The engine alone reads pages that are drawn and cut beforehand (up to `--pages`), once to warm up
-and capture, then for the clock; then a document is opened and its first page read. A batch is
-`ocria batch` over the inputs: its rate is that of all pages from the first that came out to the
-last, so that loading does not count; beside it stand the rate until nine tenths of them had come,
-the whole run, and the CPU seconds of its processes. Busy is the share of samples, four a second, in
-which the driver saw a kernel run. A line of CSV each.
+The engine alone answers what a batch asks it for the same pages (up to `--pages`): the requests of
+a first pass are kept, readings of a page turned and in regions too, and replayed for the clock,
+cut beforehand and judged by no one. Its line says how many readings the pages took. Then a document
+is opened and its first page read. A batch is `ocria batch` over the inputs, or over `--copies` of
+each (a comment makes every copy another document): its rate is that of all pages from the first
+that came out to the last, so that loading does not count; beside it stand the rate until nine
+tenths of them had come, the whole run, and the CPU seconds of its processes. Busy is the share of
+samples, four a second, in which the driver saw a kernel run. A line of CSV each.
 """
 
 import argparse
@@ -26,18 +28,19 @@ from typing import NamedTuple
 
 from ocria.batch.session import PAGES_SIDE_BY_SIDE
 from ocria.engine import Request, Result
+from ocria.engine.speculative import Drafter
 from ocria.options import DrafterName, ParseOptions
 from ocria.pipeline.page_reader import PageReader, load_page_reader
-from ocria.rasterize import DocumentReader, PageImage, RenderTarget, open_document
+from ocria.rasterize import DocumentReader, PageImage, RenderTarget, TextLayer, open_document
 
 _SAMPLE_S = 0.25
 
 
-class _Cut(NamedTuple):
-    """A page before the engine: its picture, for the text layer, and its request."""
+class _Asked(NamedTuple):
+    """A request of the engine without the drafter that it had, and the text layer for a new one."""
 
-    picture: PageImage
     request: Request
+    text: TextLayer | None
 
 
 def main() -> None:
@@ -48,27 +51,79 @@ def main() -> None:
     parser.add_argument("--lanes", type=int, nargs="*", default=[1, 2, 3])
     parser.add_argument("--drafters", nargs="*", default=["auto", "none"])
     parser.add_argument("--jobs", type=int, default=16)
+    parser.add_argument("--copies", type=int, default=1, help="of each input, for batches")
     given = parser.parse_args()
     print("what,pages,tokens,seconds,pages_a_second,tokens_a_second,busy,all_seconds", flush=True)
     for drafter in given.drafters if given.pages else ():
         engine_alone(given.inputs, given.pages, drafter)
+    inputs = copied(given.inputs, given.out / "in", given.copies) if given.lanes else []
     for lanes in given.lanes:
         for drafter in given.drafters:
             out = given.out / f"{lanes}-{drafter}"
             shutil.rmtree(out, ignore_errors=True)
-            batch(given.inputs, out, lanes=lanes, drafter=drafter, jobs=given.jobs)
+            batch(inputs, out, lanes=lanes, drafter=drafter, jobs=given.jobs)
+
+
+def copied(inputs: Sequence[Path], folder: Path, copies: int) -> Sequence[Path]:
+    """Folders with all files of the inputs, each set of them with bytes of its own."""
+    if copies == 1:
+        return inputs
+    files = [file for path in inputs for file in (sorted(path.rglob("*")) or [path])]
+    for copy in range(copies):
+        (folder / str(copy)).mkdir(parents=True, exist_ok=True)
+        for number, file in enumerate(file for file in files if file.is_file()):
+            to = folder / str(copy) / f"{number}-{file.name}"
+            to.write_bytes(file.read_bytes() + f"\n% copy {copy}\n".encode())
+    return [folder]
 
 
 def engine_alone(inputs: Sequence[Path], most: int, drafter: DrafterName) -> None:
-    """Reads cut pages, `PAGES_SIDE_BY_SIDE` at once."""
+    """Answers the requests of a whole pass over pages, `PAGES_SIDE_BY_SIDE` at once."""
     options = ParseOptions(device="cuda", drafter=drafter)
     reader = load_page_reader(options, most_pages=PAGES_SIDE_BY_SIDE["cuda"])
-    pages = list(cut(reader, inputs, most))
-    for name in ("warming up", f"engine alone, {drafter}"):
-        with Meter() as meter:
-            num_tokens = decode(reader, pages)
-        say(name, len(pages), num_tokens, meter.seconds, meter.busy, meter.seconds)
+    pictures = list(drawn(reader, inputs, most))
+    with Meter() as meter:
+        asked, num_tokens = first_pass(reader, pictures)
+    passed = ("first pass, judged one by one", len(pictures), num_tokens)
+    say(*passed, meter.seconds, meter.busy, meter.seconds)
+    with Meter() as meter:
+        num_tokens = replay(reader, asked)
+    name = f"engine alone, {drafter}, {len(asked)} readings"
+    say(name, len(pictures), num_tokens, meter.seconds, meter.busy, meter.seconds)
     first_page(reader, inputs[0])
+
+
+def first_pass(reader: PageReader, pictures: Sequence[PageImage]) -> tuple[list[_Asked], int]:
+    """Reads the pages; all that was asked of the engine, in that order, and tokens of the pages."""
+    drafting, engine = reader.new_drafting(), reader._engine
+    make, submit = drafting.drafter, engine.submit
+    texts, requests = list[TextLayer | None](), list[Request]()
+
+    def noted_drafter(text: TextLayer | None) -> Drafter | None:
+        texts.append(text)
+        return make(text)
+
+    def noted_submit(request: Request) -> int:
+        requests.append(replace(request, drafter=None))
+        return submit(request)
+
+    drafting.drafter, engine.submit = noted_drafter, noted_submit  # type: ignore[method-assign]
+    num_tokens, waiting = 0, list(reversed(pictures))
+    while waiting or reader.num_pages:
+        while waiting and reader.num_pages < reader.num_slots:
+            reader.submit(reader.job(waiting.pop(), drafting))
+        num_tokens += sum(page.num_tokens for _, page in reader.step())
+    engine.submit = submit  # type: ignore[method-assign]
+    # A request follows its drafter at once, those of regions in the same order.
+    return [_Asked(*both) for both in zip(requests, texts, strict=True)], num_tokens
+
+
+def replay(reader: PageReader, asked: Sequence[_Asked]) -> int:
+    """Tokens that the engine writes for the requests, each with a drafter that is new."""
+    drafting, engine = reader.new_drafting(), reader._engine
+    for request, text in asked:
+        engine.submit(replace(request, drafter=drafting.drafter(text)))
+    return sum(len(done.token_ids) for _, done in engine.stream() if isinstance(done, Result))
 
 
 def _opened(path: Path, workers: int = 1) -> DocumentReader:
@@ -88,28 +143,19 @@ def first_page(reader: PageReader, path: Path) -> None:
     say("first page, warm", 1, page.num_tokens, meter.seconds, meter.busy, meter.seconds)
 
 
-def cut(reader: PageReader, inputs: Sequence[Path], most: int) -> Iterator[_Cut]:
-    """Pages of the inputs, blank ones left out."""
-    drafting, left = reader.new_drafting(), most
+def drawn(reader: PageReader, inputs: Sequence[Path], most: int) -> Iterator[PageImage]:
+    """Pages of the inputs."""
+    left = most
     target = RenderTarget(fit=reader.size_rule)
     for path in inputs:
         with _opened(path, workers=8) as document:
             numbers = tuple(range(1, 1 + min(left, document.source.num_pages)))
-            for picture in document.pages(numbers, target, with_text=drafting.wants_text):
-                begun = reader.job(picture, drafting).begin()
-                if isinstance(begun, tuple) and isinstance(picture, PageImage):
+            for picture in document.pages(numbers, target, with_text=reader.wants_text):
+                if isinstance(picture, PageImage):
                     left -= 1
-                    yield _Cut(picture, begun[0])
+                    yield picture
         if not left:
             return
-
-
-def decode(reader: PageReader, pages: Sequence[_Cut]) -> int:
-    """Tokens that the engine writes for the pages, each with a drafter that is new."""
-    drafting, engine = reader.new_drafting(), reader._engine
-    for page in pages:
-        engine.submit(replace(page.request, drafter=drafting.drafter(page.picture.text)))
-    return sum(len(done.token_ids) for _, done in engine.stream() if isinstance(done, Result))
 
 
 def batch(

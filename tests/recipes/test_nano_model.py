@@ -5,8 +5,9 @@ import torch
 import torch.nn.functional as F
 
 from ocria.models.recipes.nano import average
-from ocria.models.recipes.nano.delta import chunked_delta_rule, unit_lower_inverse
+from ocria.models.recipes.nano.delta import chunked_delta_rule
 from ocria.models.recipes.nano.generate import greedy
+from ocria.models.recipes.nano.invert import joined_inverse, unit_lower_inverse
 from ocria.models.recipes.nano.layout import from_layout, to_layout
 from ocria.models.recipes.nano.model import Geometry, Reader, text_room
 from ocria.models.recipes.nano.rounding import Masters, round_fp8_rows, round_in_place, round_nvfp4
@@ -61,6 +62,15 @@ def test_inverse_survives_keys_all_alike():
     lower = torch.ones(1, 64, 64).tril(-1)
     inverse = unit_lower_inverse(lower)
     torch.testing.assert_close(inverse @ (lower + torch.eye(64)), torch.eye(64)[None])
+
+
+def test_inverse_has_the_gradient_of_its_steps():
+    generator = torch.Generator().manual_seed(6)
+    lower = (torch.randn(3, 64, 64, generator=generator) * 0.2).tril(-1).requires_grad_()
+    weight = torch.randn(3, 64, 64, generator=generator)
+    (wanted,) = torch.autograd.grad((joined_inverse(lower) * weight).sum(), lower)
+    (got,) = torch.autograd.grad((unit_lower_inverse(lower) * weight).sum(), lower)
+    torch.testing.assert_close(got, wanted.tril(-1), rtol=1e-3, atol=1e-4)
 
 
 def small_reader() -> Reader:

@@ -14,78 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .invert import unit_lower_inverse
+from .scan import scan_states
+
 CHUNK = 64
-
-
-@torch.library.custom_op("ocria_recipes::scan_states", mutates_args=())
-def scan_states(steps: Tensor, inputs: Tensor) -> Tensor:
-    """States before each chunk, and the last [G, N+1, D, V].
-
-    steps [G, N, D, D], inputs [G, N, D, V].
-    """
-    groups, chunks, _, width = inputs.shape
-    states = inputs.new_zeros(groups, chunks + 1, inputs.shape[2], width)
-    for n in range(chunks):
-        torch.baddbmm(inputs[:, n], steps[:, n], states[:, n], out=states[:, n + 1])
-    return states
-
-
-@scan_states.register_fake
-def _(steps: Tensor, inputs: Tensor) -> Tensor:
-    groups, chunks, depth, width = inputs.shape
-    return inputs.new_empty(groups, chunks + 1, depth, width)
-
-
-@torch.library.custom_op("ocria_recipes::scan_grads", mutates_args=())
-def scan_grads(steps: Tensor, grads: Tensor) -> Tensor:
-    """The scan run backwards: total gradient of every state from its local one [G, N+1, D, V]."""
-    total = torch.empty_like(grads, memory_format=torch.contiguous_format)
-    chunks = steps.shape[1]
-    total[:, chunks] = grads[:, chunks]
-    for n in range(chunks - 1, -1, -1):
-        torch.baddbmm(grads[:, n], steps[:, n].mT, total[:, n + 1], out=total[:, n])
-    return total
-
-
-@scan_grads.register_fake
-def _(steps: Tensor, grads: Tensor) -> Tensor:
-    return torch.empty_like(grads, memory_format=torch.contiguous_format)
-
-
-def _save(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
-    ctx.save_for_backward(inputs[0], output)
-
-
-def _backward(ctx, grads: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[no-untyped-def]
-    steps, states = ctx.saved_tensors
-    total = scan_grads(steps, grads)[:, 1:]
-    return total @ states[:, :-1].mT, total
-
-
-scan_states.register_autograd(_backward, setup_context=_save)
-
-
-def unit_lower_inverse(lower: Tensor) -> Tensor:
-    """(I + A)^-1 for strictly lower triangular A [..., C, C], joining diagonal blocks.
-
-    As stable as substitution; a power series overflows where neighbouring keys are alike, as on
-    blank paper.
-    """
-    size = lower.shape[-1]
-    lead = lower.shape[:-2]
-    blocks = lower.new_ones(*lead, size, 1, 1)
-    half = 1
-    while half < size:
-        count = size // (2 * half)
-        tiles = lower.reshape(*lead, count, 2 * half, count, 2 * half)
-        corner = tiles.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)[..., half:, :half]
-        pairs = blocks.reshape(*lead, count, 2, half, half)
-        first, second = pairs[..., 0, :, :], pairs[..., 1, :, :]
-        joined = -corner if half == 1 else -(second @ (corner @ first))
-        top = torch.cat([first, torch.zeros_like(joined)], -1)
-        blocks = torch.cat([top, torch.cat([joined, second], -1)], -2)
-        half *= 2
-    return blocks.reshape(*lead, size, size)
 
 
 def within_chunks(

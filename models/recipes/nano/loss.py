@@ -27,17 +27,18 @@ def token_losses(logits: Tensor, truth: Tensor) -> Tensor:
     Coordinate tokens are asked for a Gaussian over their neighbours, cut at the grid's ends, and
     weigh `CORNER_WEIGHT`.
     """
-    hard = F.cross_entropy(logits, truth, reduction="none")
     place = truth - FIRST_COORDINATE
-    corner = (place >= 0) & (place < COORDINATES)
+    corner = ((place >= 0) & (place < COORDINATES))[:, None]
     offsets = torch.arange(-_REACH, _REACH + 1, device=truth.device)
-    near = place[corner][:, None] + offsets
+    near = place[:, None] + offsets
     weight = torch.exp(-((offsets / SPREAD) ** 2) / 2) * ((near >= 0) & (near < COORDINATES))
-    weight = weight / weight.sum(1, keepdim=True)
-    told = F.log_softmax(logits[corner], 1).gather(
-        1, near.clamp(0, COORDINATES - 1) + FIRST_COORDINATE
-    )
-    return hard.masked_scatter(corner, -CORNER_WEIGHT * (told * weight).sum(1))
+    weight = CORNER_WEIGHT * weight / weight.sum(1, keepdim=True).clamp(min=1e-9)
+    # Of a token that is no corner the middle place counts alone, with the token itself in it.
+    plain = (offsets == 0).to(weight.dtype).expand_as(weight)
+    near = near.clamp(0, COORDINATES - 1) + FIRST_COORDINATE
+    asked = torch.where(corner, near, truth[:, None])
+    told = F.log_softmax(logits, 1).gather(1, asked)
+    return -(told * torch.where(corner, weight, plain)).sum(1)
 
 
 def divergence(logits: Tensor, teacher: Tensor) -> Tensor:

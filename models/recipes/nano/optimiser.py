@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 # Jordan 2024, "Muon": quintic Newton-Schulz coefficients.
 _QUINTIC = (3.4445, -4.7750, 2.0315)
+# Updates before one is captured: they make the state, and the libraries' workspaces.
+_PLAIN_UPDATES = 3
 _NOT_MUON = ("embed", "conv1d", "patch_embed", "in_proj_a", "in_proj_b")
 
 
@@ -44,11 +46,16 @@ class Optimiser:
             for shape, group in self._groups.items()
         }
         rest = [p for _, p in named if id(p) not in chosen]
-        fused = rest[0].is_cuda
-        self._adam = torch.optim.AdamW(
-            rest, lr=rates.peak, betas=(0.9, 0.95), weight_decay=0.0, fused=fused
-        )
         self.flat = self._flatten([p for _, p in named])
+        # On the device, where a captured update finds them.
+        self._rate, self._norm = self.flat.new_zeros(()), self.flat.new_zeros(())
+        on_device = self.flat.is_cuda
+        self._adam = torch.optim.AdamW(
+            rest, lr=self._rate if on_device else rates.peak, betas=(0.9, 0.95), weight_decay=0.0,
+            fused=on_device, capturable=on_device,
+        )  # fmt: skip
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._num_plain = 0
 
     @staticmethod
     def _flatten(parameters: list[nn.Parameter]) -> Tensor:
@@ -69,21 +76,40 @@ class Optimiser:
 
     @torch.no_grad()
     def step(self, scale: float, norm: Tensor) -> None:
-        """One update at `scale` times the peak rate. The caller skips non-finite norms."""
-        self.flat.mul_((self.rates.max_norm / (norm + 1e-6)).clamp(max=1.0))
+        """One update at `scale` times the peak rate. The caller skips non-finite norms.
+
+        On a GPU the update is captured after a few plain ones: its many small launches would leave
+        the device idle until the host has caught up.
+        """
+        self._rate.fill_(self.rates.peak * scale)
+        self._norm.copy_(norm)
+        if not self.flat.is_cuda:
+            for options in self._adam.param_groups:
+                options["lr"] = self.rates.peak * scale
+        if self._graph is None and self.flat.is_cuda and self._num_plain >= _PLAIN_UPDATES:
+            self._graph = torch.cuda.CUDAGraph()
+            # Other threads may go on pinning memory meanwhile.
+            with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+                self._update()
+        if self._graph is not None:
+            self._graph.replay()
+            return
+        self._num_plain += 1
+        self._update()
+
+    def _update(self) -> None:
+        self.flat.mul_((self.rates.max_norm / (self._norm + 1e-6)).clamp(max=1.0))
         for shape, group in self._groups.items():
-            self._muon(shape, group, self.rates.peak * scale)
-        for options in self._adam.param_groups:
-            options["lr"] = self.rates.peak * scale
+            self._muon(shape, group)
         self._adam.step()
 
-    def _muon(self, shape: tuple[int, ...], group: list[nn.Parameter], rate: float) -> None:
+    def _muon(self, shape: tuple[int, ...], group: list[nn.Parameter]) -> None:
         gradient = torch.stack([p.grad for p in group if p.grad is not None])
         momentum = self._momenta[shape].mul_(self.rates.momentum).add_(gradient)
         update = orthogonal((gradient + self.rates.momentum * momentum).bfloat16()).float()
-        update = update * (0.2 * max(shape) ** 0.5)
-        torch._foreach_mul_(group, 1 - rate * self.rates.decay)
-        torch._foreach_add_(group, list(update.unbind(0)), alpha=-rate)
+        update = update * (-0.2 * max(shape) ** 0.5 * self._rate)
+        torch._foreach_mul_(group, 1 - self._rate * self.rates.decay)
+        torch._foreach_add_(group, list(update.unbind(0)))
 
     def state(self) -> dict[str, Tensor]:
         """Flat tensors for a safetensors checkpoint."""

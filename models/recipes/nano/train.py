@@ -71,12 +71,15 @@ class Plan:
 
 
 class Figures(NamedTuple):
-    """What a batch gave: loss and share right of the text, and of what the picture's rows tell."""
+    """What a batch gave: loss and share right of the text, and of what the picture's rows tell.
 
-    loss: float
-    right: float
-    tell: float
-    tell_right: float
+    Numbers on the device, which has not made them yet: to look at one is to wait for it.
+    """
+
+    loss: Tensor
+    right: Tensor
+    tell: Tensor
+    tell_right: Tensor
 
 
 @dataclass
@@ -120,21 +123,22 @@ class Log:
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("a", encoding="utf-8") if path else None
-        self._sums: dict[str, list[float]] = defaultdict(lambda: [0.0] * 7)
+        self._rows: dict[str, list[tuple[int, float, Figures]]] = defaultdict(list)
 
     def add(self, batch: Batch, figures: Figures, seconds: float) -> None:
-        row = self._sums[batch.family]
-        for i, value in enumerate((1.0, float(len(batch.ids)), seconds, *figures)):
-            row[i] += value
+        self._rows[batch.family].append((len(batch.ids), seconds, figures))
 
     def write(self, **figures: float) -> None:
         record: dict[str, object] = {key: round(value, 4) for key, value in figures.items()}
-        for family, (count, pages, seconds, *sums) in sorted(self._sums.items()):
-            loss, right, tell, tell_right = (round(value / count, 4) for value in sums)
+        for family, rows in sorted(self._rows.items()):
+            pages, seconds, told = zip(*rows, strict=True)
+            means = torch.stack([torch.stack(row) for row in told]).mean(0).tolist()
+            loss, right, tell, tell_right = (round(value, 4) for value in means)
             record[family] = [
-                loss, right, int(pages), int(count), round(seconds / count, 3), tell, tell_right,
+                loss, right, sum(pages), len(rows), round(sum(seconds) / len(rows), 3),
+                tell, tell_right,
             ]  # fmt: skip
-        self._sums.clear()
+        self._rows.clear()
         if self._file:
             self._file.write(json.dumps(record) + "\n")
             self._file.flush()
@@ -176,27 +180,27 @@ class Run:
         The text's loss is the mean cross entropy, or the divergence from the parent once weights
         are rounded.
         """
-        device = self.rank.device
-        pixels = batch.pixels.to(device, non_blocking=True)
-        ids = batch.ids.to(device, non_blocking=True)
-        known = ids != PAD
+        pixels, ids = self._there(batch.pixels), self._there(batch.ids)
+        # Where truth stands is found on the host: asked of the device, it would have to wait.
+        known = self._there((batch.ids != PAD).flatten().nonzero()[:, 0])
         shown = disturbed(ids[:, :-1])
-        truth, grid = ids[known], (pixels.shape[1] // 32, pixels.shape[2] // 32)
+        truth, grid = ids.flatten()[known], (pixels.shape[1] // 32, pixels.shape[2] // 32)
         tell_weight = self.tell_weight()
         # Before the passes: how many rows are asked is known once the device has drawn them.
-        targets = self._targets(batch, ids, known) if tell_weight else None
+        targets = self._targets(batch, ids) if tell_weight else None
         with self._autocast():
             image = self.model.visual((pixels.float() - 127.5) / 127.5)
         if self.masters is None:
             hidden, rows = self._hidden(image, grid, shown)
-            logits = self._logits(hidden[known])
+            logits = self._logits(hidden.flatten(0, 1)[known])
             loss = token_losses(logits, truth).mean()
         else:
             image = image.detach()
             with self.masters.parent_in_place():
-                parent = self._logits(self._hidden(image, grid, shown)[0][known]).detach()
+                told, _ = self._hidden(image, grid, shown)
+                parent = self._logits(told.flatten(0, 1)[known]).detach()
             hidden, rows = self._hidden(image, grid, shown)
-            logits = self._logits(hidden[known])
+            logits = self._logits(hidden.flatten(0, 1)[known])
             loss = divergence(logits, parent).mean()
         figures = [loss.detach(), _share_right(logits, truth)]
         if targets:
@@ -205,6 +209,12 @@ class Run:
             figures += tell.detach(), right
         return loss, F.pad(torch.stack(figures), (0, 4 - len(figures)))
 
+    def _there(self, tensor: Tensor) -> Tensor:
+        """The tensor on the device, which need not have it yet."""
+        if self.rank.device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self.rank.device, non_blocking=True)
+
     def tell_weight(self) -> float:
         """The weight of what the picture's rows tell; falls to zero before the rate does."""
         if self.teller is None or self.masters is not None:
@@ -212,13 +222,13 @@ class Run:
         left = 1.0 - self.spent_s / self.plan.total_s / self.plan.rounded_from
         return self.plan.tell * min(1.0, max(0.0, left) / _TELL_FALL)
 
-    def _targets(self, batch: Batch, ids: Tensor, known: Tensor) -> Targets | None:
+    def _targets(self, batch: Batch, ids: Tensor) -> Targets | None:
         """What the picture's rows are asked, no more than the text is; None where nothing is."""
         if batch.patches is None or batch.unsure is None:
             return None
         patches = batch.patches.to(ids.device, non_blocking=True)
         unsure = batch.unsure.to(ids.device, non_blocking=True)
-        targets = draw_targets(ids, patches, unsure, known.sum())
+        targets = draw_targets(ids, patches, unsure, (ids != PAD).sum())
         return targets if targets.count else None
 
     def _tell(self, rows: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:
@@ -245,8 +255,8 @@ class Run:
     def _logits(self, hidden: Tensor) -> Tensor:
         """Float32 logits [N, V] of hidden [N, D]; rows that are never written at -1e4."""
         with self._autocast():
-            logits = self.model.logits(hidden).float()
-        return logits.index_fill(1, self.banned, -1e4)
+            logits = self.model.logits(hidden)
+        return logits.float().index_fill_(1, self.banned, -1e4)
 
     def learn(self, batch: Batch) -> Figures | None:
         """Adds a batch's gradient; its figures, or None where memory ran out.
@@ -256,7 +266,7 @@ class Run:
         try:
             loss, figures = self.loss(batch)
             loss.backward()
-            return Figures(*figures.tolist())
+            return Figures(*figures.unbind())
         except torch.OutOfMemoryError:
             pass
         # Outside the handler: its traceback holds the graph, and with it the memory.
@@ -372,17 +382,18 @@ def train(plan: Plan) -> None:
         fetched = time.perf_counter()
         waited_s += fetched - started
         figures = run.learn(batch)
-        learnt_s = time.perf_counter() - fetched
         done = run.spent_s / plan.total_s
         progress.fill_(done)
         norm = run.update(done)
         if figures:
-            log.add(batch, figures, learnt_s)
-        # One clock for all ranks, or they would disagree on when to round and when to stop.
-        clock.fill_(time.perf_counter() - begun)
+            log.add(batch, figures, time.perf_counter() - fetched)
+        now_s = time.perf_counter() - begun
         if rank.count > 1:
+            # One clock for all ranks, or they would disagree on when to round and when to stop.
+            clock.fill_(now_s)
             dist.broadcast(clock, 0)
-        run.spent_s = before_s + clock.item()
+            now_s = clock.item()
+        run.spent_s = before_s + now_s
         run.pages += len(batch.ids) * rank.count
         if run.spent_s > plan.rounded_from * plan.total_s:
             run.begin_rounding()
@@ -394,7 +405,7 @@ def train(plan: Plan) -> None:
                 dropped=run.dropped, lost=feed.lost, gib=peak_gib(rank.device),
             )  # fmt: skip
             marked, waited_s = now, 0.0
-        ending = clock.item() > plan.stop_s or run.spent_s > plan.total_s
+        ending = now_s > plan.stop_s or run.spent_s > plan.total_s
         if rank.index == 0 and (ending or time.perf_counter() - saved > plan.save_every_s):
             run.save()
             saved = time.perf_counter()

@@ -92,9 +92,9 @@ UNTURNED = ("empty", "chart", "foreign", "strings", "formula", "line")
 # How often each kind is drawn for each family of page shapes.
 WEIGHTS: dict[str, dict[str, float]] = {
     "portrait": {
-        "article": 12, "book": 8, "contract": 9, "paper": 11, "maths": 11, "report": 10,
+        "article": 12, "book": 8, "contract": 9, "paper": 12, "maths": 16, "report": 10,
         "letter": 5, "manual": 9, "blank_form": 8, "form": 3, "invoice": 5, "code": 2,
-        "newspaper": 7, "magazine": 8, "strings": 4, "empty": 2, "table": 3, "statistics": 8,
+        "newspaper": 9, "magazine": 10, "strings": 4, "empty": 2, "table": 3, "statistics": 8,
         "journal": 10, "boxes": 7, "printed": 12, "annex": 1,
         "statute": 8, "contents": 3, "typescript": 8, "old_book": 7, "old_print": 4,
         "repeats": 3, "foreign": 2, "receipt": 4, "roll": 3,
@@ -113,8 +113,8 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "tall": {"roll": 32, "receipt": 24, "region": 14, "article": 12, "strings": 5, "manual": 5},
     "crop": {
         "science_table": 36, "statistics_table": 14, "table": 8,
-        "region": 22, "formula": 16, "strings": 9, "code": 4,
+        "region": 22, "formula": 26, "strings": 9, "code": 4,
         "slide": 3, "empty": 3, "line": 3,
     },
-    "strip": {"line": 52, "formula": 30, "strings": 18},
+    "strip": {"line": 42, "formula": 42, "strings": 16},
 }  # fmt: skip
