@@ -5,6 +5,7 @@ from ocria.output.decoded import DecodedText, PageBlocks, PageGeometry, mean_pro
 from ocria.output.markdown import page_markdown
 from ocria.output.markup_style import MarkupName, MarkupStyle
 from ocria.output.page_blocks import build_page_blocks
+from ocria.output.table_joining import joined_table
 from ocria.output.writer import Writer, open_writer, render
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Writer",
     "build_page_blocks",
     "clean_line",
+    "joined_table",
     "mean_probability",
     "open_writer",
     "page_markdown",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ocria.document import Block, Decoding, Page, PageStatus
-from ocria.output import mean_probability
+from ocria.output import joined_table, mean_probability
 from ocria.pipeline.box_snapping import snapped
 from ocria.pipeline.leaps import find_leaps
 from ocria.pipeline.losses import NO_LOSS, Loss, find_loss
@@ -108,7 +108,8 @@ class SecondReading:
     Args:
         picture: the whole page.
         first: how it was read as a whole.
-        regions: of the picture, by `page_regions`; boxes of `tables` stay whole.
+        regions: of the picture, by `page_regions`; boxes of `tables` stay whole, but for large
+            ones, whose parts are joined again.
         max_tokens: limit for the page.
 
     Attributes:
@@ -156,11 +157,12 @@ class SecondReading:
                 if length <= self._max_tokens]  # fmt: skip
         pages = [reading.page for reading in kept]
         logprobs = [value for reading in kept for value in reading.logprobs]
-        blocks = [
-            _moved(block, region.box, first)
-            for region, page in zip(self._regions, pages, strict=False)
-            for block in page.blocks
-        ]
+        blocks: list[Block] = []
+        for region, page in zip(self._regions, pages, strict=False):
+            moved = [_moved(block, region.box, first) for block in page.blocks]
+            if region.goes_on and _is_table(blocks[-1:]) and _is_table(moved[:1]):
+                moved[0] = joined_table(blocks.pop(), moved[0])
+            blocks += moved
         is_whole = len(kept) == len(readings)
         page = replace(
             first,
@@ -184,6 +186,10 @@ def tables(first: Reading) -> Iterator[Box]:
         if block.type == "table" and block.bbox and page.width_pt and page.height_pt:
             x0, y0, x1, y1 = block.bbox
             yield x0 / page.width_pt, y0 / page.height_pt, x1 / page.width_pt, y1 / page.height_pt
+
+
+def _is_table(blocks: Sequence[Block]) -> bool:
+    return bool(blocks) and blocks[0].type == "table"
 
 
 def _moved(block: Block, box: Box, page: Page) -> Block:

@@ -1,7 +1,8 @@
 """A page cut into regions that can be read one by one: columns apart, long text in two.
 
 Regions come in reading order. No cut crosses ink, so no line and no row of a table is cut; a page
-that has no such place stays whole. Thresholds were set on self-made pages only.
+that has no such place stays whole. A table that is most of a page is cut between its rows.
+Thresholds were set on self-made pages only.
 
 Shape suffixes: H, W pixels of the ink map.
 """
@@ -9,6 +10,7 @@ Shape suffixes: H, W pixels of the ink map.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from PIL import Image
 from ocria.vision.gutters import find_columns
 from ocria.vision.ink import ink_map
 from ocria.vision.seams import cheapest_seam, without_rules
+
+Box = tuple[float, float, float, float]
 
 MEASURED_PIXELS = 4_000_000
 """A4 at 200 dpi: at half of that the gap between two lines of small print is gone."""
@@ -30,6 +34,8 @@ _TALLEST = 1.8
 """Height over width; the shapes of pages that models are trained on end about there."""
 _REACH = 0.14
 """How far from its middle a region may be cut, as a share of its height."""
+_PART_OF_TABLE = 0.04
+"""Of a table's height that a region must hold to be a part of it: more than a margin."""
 _MOST = 40
 _SMALLEST_PX = 128
 """The short side of a picture that is worth cutting."""
@@ -42,36 +48,41 @@ class Region:
     Attributes:
         rgb: uint8 [H, W, 3]; paper where other regions reach into the rectangle.
         box: x0, y0, x1, y1 in fractions of the page's width and height.
+        goes_on: it begins within a table that the region before it has begun.
     """
 
     rgb: NDArray[np.uint8]
-    box: tuple[float, float, float, float]
+    box: Box
+    goes_on: bool = False
 
 
-def page_regions(
-    rgb: NDArray[np.uint8], uncut: Sequence[tuple[float, float, float, float]] = ()
-) -> tuple[Region, ...]:
+def page_regions(rgb: NDArray[np.uint8], uncut: Sequence[Box] = ()) -> tuple[Region, ...]:
     """Cuts uint8 [H, W, 3] into 2 to 40 regions in reading order; none if it cannot be cut.
 
     Args:
         rgb: the page.
-        uncut: boxes that no cut may cross, such as tables, in fractions of width and height.
+        uncut: boxes that no cut may cross, such as tables, in fractions of width and height. One
+            that is most of what stands on the page is cut between lines, but not into columns.
     """
     if min(rgb.shape[:2]) < _SMALLEST_PX:
         return ()
     ink_HW = ink_map(rgb, MEASURED_PIXELS)
-    pieces = _by_columns(_whole(ink_HW, uncut))
+    whole = _whole(ink_HW, uncut)
+    pieces, large = _by_columns(whole), [box for box in uncut if _is_large(box, whole)]
+    if large:
+        lines = _whole(ink_HW, [box for box in uncut if box not in large])
+        again = (lines.again(piece) for piece in pieces)
+        pieces = [piece for piece in again if piece.box]
     if len(pieces) == 1:
         pieces = _halves(pieces[0])
     pieces = [part for piece in pieces for part in _by_size(piece, ink_HW.size)]
     if not 2 <= len(pieces) <= _MOST:
         return ()
-    return tuple(_region(rgb, piece) for piece in pieces)
+    goes_on = [False, *(any(_share_table(*two, box) for box in large) for two in pairwise(pieces))]
+    return tuple(_region(rgb, *both) for both in zip(pieces, goes_on, strict=True))
 
 
-def column_boxes(
-    ink_HW: NDArray[np.bool_], uncut: Sequence[tuple[float, float, float, float]] = ()
-) -> NDArray[np.float64]:
+def column_boxes(ink_HW: NDArray[np.bool_], uncut: Sequence[Box] = ()) -> NDArray[np.float64]:
     """Where columns of text stand, and what is above and below them: [K, 4], in reading order.
 
     Args:
@@ -134,6 +145,12 @@ class _Cut:
         columns = np.arange(self.ink_HW.shape[1], dtype=np.uint16)
         return self._parted(columns < seam_H.astype(np.uint16)[:, None])
 
+    def again(self, piece: "_Cut") -> "_Cut":
+        """What is a piece's own, cut anew out of this one."""
+        same = self._part(piece.own_HW)
+        same.is_whole = piece.is_whole
+        return same
+
     def _parted(self, first_HW: NDArray[np.bool_]) -> "tuple[_Cut, _Cut] | None":
         parts = self._part(first_HW), self._part(~first_HW)
         return parts if parts[0].box and parts[1].box else None
@@ -142,7 +159,7 @@ class _Cut:
         return _Cut(self.ink_HW, self.body_HW, self.own_HW & part_HW)
 
 
-def _whole(ink_HW: NDArray[np.bool_], uncut: Sequence[tuple[float, float, float, float]]) -> _Cut:
+def _whole(ink_HW: NDArray[np.bool_], uncut: Sequence[Box]) -> _Cut:
     """The page; what no cut may cross counts as inked."""
     height, width = ink_HW.shape
     if uncut:
@@ -151,6 +168,31 @@ def _whole(ink_HW: NDArray[np.bool_], uncut: Sequence[tuple[float, float, float,
         rows = slice(round(y0 * height), round(y1 * height))
         ink_HW[rows, round(x0 * width) : round(x1 * width)] = True
     return _Cut(ink_HW, without_rules(ink_HW), np.ones_like(ink_HW))
+
+
+def _is_large(box: Box, page: _Cut) -> bool:
+    """Whether a box has most of the page's inked part, so that around it there is little to cut."""
+    if page.box is None:
+        return False
+    y0, y1, x0, x1 = page.box
+    height, width = page.ink_HW.shape
+    area = (box[2] - box[0]) * (box[3] - box[1]) * height * width
+    return area > _LARGEST * (y1 - y0) * (x1 - x0)
+
+
+def _share_table(above: _Cut, below: _Cut, table: Box) -> bool:
+    """Whether each of two pieces holds a part of a table, the one over the other."""
+    if above.box is None or below.box is None:
+        return False
+    height, width = above.ink_HW.shape
+    left, top, right, bottom = (
+        v * side for v, side in zip(table, (width, height) * 2, strict=True)
+    )
+    least = _PART_OF_TABLE * (bottom - top)
+    for y0, y1, x0, x1 in (above.box, below.box):
+        if min(y1, bottom) - max(y0, top) < least or min(x1, right) <= max(x0, left):
+            return False
+    return above.box[0] < below.box[0]
 
 
 def _by_columns(piece: _Cut) -> list[_Cut]:
@@ -205,7 +247,7 @@ def _halves(piece: _Cut) -> list[_Cut]:
     return list(parts) if parts else [piece]
 
 
-def _region(rgb: NDArray[np.uint8], piece: _Cut) -> Region:
+def _region(rgb: NDArray[np.uint8], piece: _Cut, goes_on: bool) -> Region:
     assert piece.box is not None, "pieces without ink are left out"
     own_HW = piece.own_HW
     scale = round(rgb.shape[0] / own_HW.shape[0])
@@ -230,6 +272,7 @@ def _region(rgb: NDArray[np.uint8], piece: _Cut) -> Region:
             min(x1 * scale, width) / width,
             min(y1 * scale, height) / height,
         ),
+        goes_on=goes_on,
     )
 
 

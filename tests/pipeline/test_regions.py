@@ -178,6 +178,28 @@ def test_a_loop_is_read_again_in_regions() -> None:
     assert all(request.not_first for request in asked[1:]) and not asked[0].not_first
 
 
+def said_table(*rows: str, logprob: float = -0.05) -> Result:
+    """A reading of one table over the lines of the picture; cells by bars."""
+    ids = [TOKENIZER.special_ids[f"<|{name}|>"] for name in ("table", 60, 30, 480, 490)]
+    for row in rows:
+        for cell in row.split("|"):
+            ids += [TOKENIZER.special_ids["<|fcel|>"], *TOKENIZER.encode(cell)]
+        ids.append(TOKENIZER.special_ids["<|nl|>"])
+    return replace(said(""), token_ids=tuple(ids), logprobs=(logprob,) * len(ids))
+
+
+def test_a_table_that_fills_the_page_is_read_in_two_parts_and_joined() -> None:
+    unsure = said_table("one|two", "three|four", logprob=-0.5)
+    page, asked = read(make_job(), [unsure, said_table("one|2", "three|4"), said_table("five|6")])
+    (table,) = page.blocks
+    assert len(asked) == 3 and table.id == "p4-b1"
+    assert table.text == "one\t2\nthree\t4\nfive\t6"
+    assert table.bbox is not None and table.bbox[1] < 60 and table.bbox[3] > 450
+    below = said("what stands below")
+    page, _ = read(make_job(), [unsure, said_table("one|2", "three|4"), below])
+    assert [block.type for block in page.blocks] == ["table", "paragraph"]
+
+
 def test_seconds_of_both_readings_add_up_and_figures_are_those_of_the_kept_one() -> None:
     page, _ = read(make_job(), [said("one", "loop"), said("one two"), said("three four")])
     assert page.stats is not None and page.stats.decoding is not None

@@ -90,6 +90,44 @@ def test_no_cut_crosses_what_must_stay_whole() -> None:
     )
 
 
+def table(page: Image.Image, top: int, pitch: int, rows: int) -> tuple[float, float, float, float]:
+    """A ruled table of four columns; its box in fractions of the page."""
+    draw, font = ImageDraw.Draw(page), ImageFont.load_default(14)
+    edges, bottom = (90, 300, 520, 700, 900), top + pitch * rows
+    for number in range(rows):
+        for left in edges[:-1]:
+            draw.text((left + 12, top + pitch * number + 6), f"{number * 371} kg", 20, font=font)
+    for number in range(rows + 1):
+        y = top + pitch * number
+        draw.line((edges[0], y, edges[-1], y), fill=40, width=2)
+    for x in edges:
+        draw.line((x, top, x, bottom), fill=40, width=2)
+    return 90 / WIDTH, top / HEIGHT, 900 / WIDTH, bottom / HEIGHT
+
+
+def test_a_table_that_is_most_of_the_page_is_cut_between_its_rows() -> None:
+    page = sheet()
+    ImageDraw.Draw(page).text((90, 60), "Cargo", fill=0, font=ImageFont.load_default(20))
+    box = table(page, 120, 30, 40)
+    # Found as a table, it is none of two columns of text either.
+    above, below = page_regions(rgb(page), [box])
+    assert (above.goes_on, below.goes_on) == (False, True)
+    middle = (above.box[3] + below.box[1]) / 2
+    assert 0.35 < middle < 0.65
+    assert above.box[2] - above.box[0] > 0.8 and below.box[2] - below.box[0] > 0.8
+
+
+def test_a_table_among_text_stays_whole() -> None:
+    page = sheet()
+    write(page, (90, 80, 900, 500))
+    box = table(page, 540, 30, 12)
+    write(page, (90, 940, 900, 1330))
+    regions = page_regions(rgb(page), [box])
+    assert len(regions) >= 2 and not any(region.goes_on for region in regions)
+    rows = [(region.box[1], region.box[3]) for region in regions]
+    assert sum(top < box[1] + 0.01 and bottom > box[3] - 0.01 for top, bottom in rows) == 1
+
+
 @pytest.mark.parametrize("fill", [250, 40])
 def test_a_page_without_lines_stays_whole(fill: int) -> None:
     page = sheet()
