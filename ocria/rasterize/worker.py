@@ -70,7 +70,7 @@ def _serve(channel: socket.socket) -> None:
         return
     except Exception as error:
         # A decoder's own exception may not survive pickling, or drag its library along.
-        send(channel, InputError(f"it cannot be opened: {_told(error)}", hint=_REPAIR))
+        send(channel, InputError(f"it is damaged or cut short: {_told(error)}", hint=_REPAIR))
         return
     send(channel, OpenReply(num_pages=pages.num_pages))
     while True:
