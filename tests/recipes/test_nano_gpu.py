@@ -1,5 +1,7 @@
 """What training does otherwise on a GPU: its own kernels, and a captured update."""
 
+import copy
+
 import pytest
 import torch
 
@@ -66,3 +68,20 @@ def test_a_captured_update_is_the_plain_one(monkeypatch):
         found.append([p.detach().clone() for p in model.parameters()])
     for captured, wanted in zip(*found, strict=True):
         torch.testing.assert_close(captured, wanted)
+
+
+def test_a_loaded_optimiser_goes_on_as_the_one_that_was_saved():
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.LayerNorm(96)).cuda()
+    again = copy.deepcopy(model)
+    first, second = Optimiser(model, Rates(peak=1e-2)), Optimiser(again, Rates(peak=1e-2))
+    for step in range(12):
+        if step == 6:
+            again.load_state_dict(model.state_dict())
+            second.load({name: tensor.clone() for name, tensor in first.state().items()})
+        grads = torch.randn(first.flat.shape, device="cuda")
+        for optimiser in (first, second)[: 1 if step < 6 else 2]:
+            optimiser.flat.copy_(grads)
+            optimiser.step(1.0 - step / 12, optimiser.reduce())
+    for one, other in zip(model.parameters(), again.parameters(), strict=True):
+        torch.testing.assert_close(one, other)

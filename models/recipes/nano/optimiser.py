@@ -83,9 +83,9 @@ class Optimiser:
         """
         self._rate.fill_(self.rates.peak * scale)
         self._norm.copy_(norm)
-        if not self.flat.is_cuda:
-            for options in self._adam.param_groups:
-                options["lr"] = self.rates.peak * scale
+        for options in self._adam.param_groups:
+            # Anew each time: loading a state puts a copy there, which would stay as it is.
+            options["lr"] = self._rate if self.flat.is_cuda else self.rates.peak * scale
         if self._graph is None and self.flat.is_cuda and self._num_plain >= _PLAIN_UPDATES:
             self._graph = torch.cuda.CUDAGraph()
             # Other threads may go on pinning memory meanwhile.
@@ -121,6 +121,7 @@ class Optimiser:
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `state`."""
+        self._graph, self._num_plain = None, 0
         for shape, momentum in self._momenta.items():
             momentum.copy_(tensors[f"muon.{'x'.join(map(str, shape))}"])
         state = self._adam.state_dict()
