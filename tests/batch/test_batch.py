@@ -74,6 +74,9 @@ def test_a_second_run_skips_what_is_finished_by_content(source: Path) -> None:
     go(options)
     code, witness = go(options)
     assert code == ExitCode.OK and witness.pages == [] and len(witness.skipped) == 4
+    (options.out_dir / "book.pdf.md").write_text("corrected by hand")
+    assert len(go(options)[1].skipped) == 4
+    assert (options.out_dir / "book.pdf.md").read_text() == "corrected by hand"
     (source / "photo.png").write_bytes(image_file(5, ".png"))
     os.utime(source / "photo.png", (0, 0))
     _, witness = go(options)
