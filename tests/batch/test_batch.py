@@ -361,6 +361,14 @@ def test_nothing_to_do_is_an_error(tmp_path: Path) -> None:
         go(options_of(empty))
     with pytest.raises(InputError, match="does not exist"):
         go(options_of(tmp_path / "absent"))
+    with pytest.raises(InputError, match="nothing matches"):
+        go(options_of(tmp_path / "*.pdf", out_dir=tmp_path / "new" / "out"))
+    # What was made for nothing is gone; what was there stays.
+    assert sorted(tmp_path.iterdir()) == [empty]
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="no document"):
+        go(options_of(empty))
+    assert (tmp_path / "out").exists()
 
 
 @pytest.fixture
