@@ -158,10 +158,27 @@ def test_a_page_that_fails_is_kept_and_can_be_retried(
     # Without being asked to, a finished document is left alone, and the run still says so.
     code, witness = go(options)
     assert (code, witness.pages) == (ExitCode.PARTIAL, [])
+    assert witness.known_trouble == {"book.pdf": {"failed": [4]}}
     monkeypatch.delenv("STAND_IN_FAIL")
     code, witness = go(replace(options, retry_failed=True))
     assert (code, witness.pages) == (ExitCode.OK, [("book.pdf", 4)])
+    assert witness.known_trouble == {}
     assert results(options) == clean and journals(options) == []
+
+
+def test_a_page_that_failed_before_the_stop_is_named_by_the_run_that_goes_on(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = options_of(source, inputs=(str(source / "book.pdf"),), jobs=1)
+    go(replace(book, out_dir=source.parent / "clean"))
+    text = (source.parent / "clean" / "book.pdf.md").read_text()
+    monkeypatch.setenv("STAND_IN_FAIL", text.split("page 2 shows ")[1][:16])
+    with pytest.raises(Stop):
+        run_batch(book, Stopper(6), open_lanes=single_lane)
+    code, witness = go(book)
+    assert code == ExitCode.PARTIAL and len(witness.pages) == 3
+    assert witness.known_trouble == {"book.pdf": {"failed": [2]}}
+    assert witness.figures.num_known_failed == 1
 
 
 def test_a_page_that_is_never_done_meets_its_deadline(
