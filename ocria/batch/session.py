@@ -49,6 +49,7 @@ def run_batch(
         InputError: an input does not exist, or there is no document in any.
         OutputError: the output folder cannot be written, or another run is at work in it.
         WeightsError, DeviceError: the model cannot be loaded.
+        WorkerError: a process cannot be started.
     """
     if options.ray is None:
         options = replace(options, jobs=options.jobs or default_jobs())
