@@ -25,6 +25,7 @@ from ocria.errors import (
     PasswordError,
     UsageError,
     WeightsError,
+    WorkerError,
 )
 from ocria.options import ParseOptions
 from ocria.version import __version__
@@ -56,6 +57,7 @@ __all__ = [
     "Source",
     "UsageError",
     "WeightsError",
+    "WorkerError",
     "__version__",
     "iter_pages",
     "parse",

@@ -7,6 +7,7 @@
     ├── OutputError             4   cannot be written, or exists
     ├── DeviceError             5   no usable device, or out of memory
     ├── WeightsError            6   missing, damaged or of an unknown architecture
+    ├── WorkerError             7   a process cannot be started; what was read before is kept
     └── PageError               7   one page could not be read; carries the contract's page code
 
 A message says what happened, `hint` what to do about it. Foreign errors (PDFium, Pillow,
@@ -76,6 +77,12 @@ class WeightsError(OcriaError):
     """Weights are missing, damaged, or of an unknown architecture."""
 
     exit_code = ExitCode.WEIGHTS
+
+
+class WorkerError(OcriaError):
+    """A process of ours cannot be started; no document is at fault."""
+
+    exit_code = ExitCode.PARTIAL
 
 
 class PageError(OcriaError):

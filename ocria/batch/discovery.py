@@ -10,12 +10,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from glob import glob, has_magic
+from glob import has_magic
 from hashlib import sha256
 from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
+from ocria.batch.pattern import matching
 from ocria.errors import InputError
 from ocria.rasterize import is_document
 
@@ -23,7 +24,7 @@ _MOST_NAME_BYTES = 255 - len(".jsonl")
 _ROOT = Path("/")
 _SUFFIXES = {".pdf", ".png", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"}
 _log = logging.getLogger(__name__)
-_Walk = Callable[[Path], Iterator[Path]]
+_Search = Callable[[Path], Iterator[Path]]
 
 
 class Found(NamedTuple):
@@ -51,10 +52,14 @@ def discover(
         InputError: an input that does not exist, or a glob that matches nothing.
     """
     passed_over: set[str] = set()
-    walk = partial(_walk, out_dir=out_dir, recursive=recursive, passed_over=passed_over)
+    output = os.path.realpath(out_dir)
+    walk = partial(_walk, output=output, recursive=recursive, passed_over=passed_over)
+    expand = partial(
+        matching, recursive=recursive, is_entered=lambda path: os.path.realpath(path) != output
+    )
     chosen: dict[str, tuple[Path, Path]] = {}
     for text in inputs:
-        for root, path in _files(text, walk, recursive, listing):
+        for root, path in _files(text, walk, expand, listing):
             real = os.path.realpath(path)
             if real not in chosen or (chosen[real][1].is_symlink() and not path.is_symlink()):
                 chosen[real] = (root, path)
@@ -64,7 +69,7 @@ def discover(
 
 
 def _files(
-    text: str, walk: _Walk, recursive: bool, listing: TextIO | None
+    text: str, walk: _Search, expand: _Search, listing: TextIO | None
 ) -> Iterator[tuple[Path, Path]]:
     """(folder below which the path is kept, file) of one input."""
     if text == "-":
@@ -79,13 +84,13 @@ def _files(
             raise InputError(f"{text} does not exist", hint="check the path")
         yield path.parent, path
     else:
-        matches = sorted(glob(text, recursive=recursive))  # noqa: PTH207
+        matches = sorted(expand(path), key=str)
         if not matches:
             raise InputError(f"nothing matches {text}", hint="check the pattern")
         root = _fixed_part(path)
         for match in matches:
-            if Path(match).is_file() or _is_dangling(Path(match)):
-                yield root, Path(match)
+            if match.is_file() or _is_dangling(match):
+                yield root, match
 
 
 def _list(listing: TextIO | None) -> Iterator[str]:
@@ -95,7 +100,7 @@ def _list(listing: TextIO | None) -> Iterator[str]:
     return filter(None, names)
 
 
-def _listed(path: Path, walk: _Walk) -> Iterator[tuple[Path, Path]]:
+def _listed(path: Path, walk: _Search) -> Iterator[tuple[Path, Path]]:
     """A line of a list. One that is missing is reported when it is read, not now."""
     if path.is_dir():
         yield from ((path, file) for file in walk(path))
@@ -103,9 +108,8 @@ def _listed(path: Path, walk: _Walk) -> Iterator[tuple[Path, Path]]:
         yield (_ROOT if path.is_absolute() else Path()), path
 
 
-def _walk(folder: Path, *, out_dir: Path, recursive: bool, passed_over: set[str]) -> Iterator[Path]:
+def _walk(folder: Path, *, output: str, recursive: bool, passed_over: set[str]) -> Iterator[Path]:
     """Documents below a folder; hidden files and the output folder are left out."""
-    output = os.path.realpath(out_dir)
     for parent, folders, files in os.walk(folder):
         folders[:] = sorted(
             name

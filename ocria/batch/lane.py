@@ -25,7 +25,7 @@ from ocria.batch.messages import (
 )
 from ocria.batch.thumbnail import Selection, png, thumbnail
 from ocria.document import Generator, Page
-from ocria.errors import InputError, OcriaError, PageErrorCode, PasswordError
+from ocria.errors import InputError, OcriaError, PageErrorCode, PasswordError, WorkerError
 from ocria.options import ParseOptions
 from ocria.pipeline.stream import upright
 from ocria.rasterize import (
@@ -231,6 +231,10 @@ class Lane:
                 self._hand_on_quietly(Refused(assignment.key, _code_of(error), str(error)))
             except OSError as error:
                 self._hand_on_quietly(Refused(assignment.key, "input", f"cannot be read: {error}"))
+            except WorkerError as error:
+                # The next document would meet the same.
+                self._hand_on_quietly(error)
+                return
             except OcriaError as error:
                 self._hand_on_quietly(Refused(assignment.key, "usage", str(error)))
             except BaseException as error:

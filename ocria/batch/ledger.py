@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from ocria.batch.discovery import Found
 from ocria.batch.identity import file_digest, identity
 from ocria.batch.journal import Journal
-from ocria.batch.manifest import DocumentStatus, Entry, Manifest
+from ocria.batch.manifest import DocumentStatus, Entry, Manifest, Troubled
 from ocria.batch.options import BatchOptions
 from ocria.batch.outputs import output_paths, write_outputs
 from ocria.batch.thumbnail import from_png
 from ocria.document import Generator, Page, Source
 
 STATE_FOLDER = ".ocria"
+TROUBLE = frozenset({"failed", "truncated"})
 
 
 class Ledger:
@@ -58,10 +59,10 @@ class Ledger:
         is_retried = known.status != "ok" and self._options.retry_failed
         return not (is_retried and self.journal_path(found).exists())
 
-    def is_partial(self, found: Found) -> bool:
-        """Whether its result is said to have pages that are not whole."""
+    def troubled(self, found: Found) -> Troubled | None:
+        """The pages of its result that are not whole; None if all of them are."""
         known = self._manifest.known(found.output)
-        return known is not None and known.status != "ok"
+        return None if known is None or known.status == "ok" else known.troubled
 
     def refusal(self, found: Found) -> str | None:
         """Why it is not read, if its files would replace those of others."""
@@ -93,18 +94,21 @@ class Ledger:
             OSError: something cannot be written.
         """
         statuses: Counter[str] = Counter()
+        troubled: dict[str, list[int]] = {}
         num_tokens = 0
 
         def counted() -> Iterator[tuple[Page, NDArray[np.uint8] | None]]:
             nonlocal num_tokens
             for page in journal.pages(wanted):
                 statuses[page.status] += 1
+                if page.status in TROUBLE:
+                    troubled.setdefault(page.status, []).append(page.number)
                 num_tokens += page.num_tokens
                 image = journal.image(page.number)
                 yield page, None if image is None else from_png(image)
 
         write_outputs(self._options, found.output, source, self._generator, counted())
-        status: DocumentStatus = "partial" if statuses["failed"] + statuses["truncated"] else "ok"
+        status: DocumentStatus = "partial" if troubled else "ok"
         status = "failed" if statuses["failed"] == len(wanted) else status
         entry = self._entry(
             found,
@@ -113,6 +117,7 @@ class Ledger:
             seconds,
             num_pages=len(wanted),
             pages=dict(statuses),
+            troubled=troubled,
             num_tokens=num_tokens,
         )
         self._manifest.add(entry)

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ocria.batch.manifest import Entry
+from ocria.batch.manifest import Entry, Troubled
 from ocria.document import Page
 
 # Before either is done no time left is said.
@@ -31,6 +31,12 @@ class Listener(Protocol):
     def document_skipped(self, name: str) -> None:
         """A document was finished by an earlier run."""
 
+    def trouble_known(self, name: str, troubled: Troubled) -> None:
+        """A document, done or skipped, has pages that an earlier run could not read whole.
+
+        `troubled` is empty where the earlier run did not say which.
+        """
+
 
 @dataclass(kw_only=True, slots=True)
 class Figures:
@@ -44,6 +50,8 @@ class Figures:
         num_wanted_pages: pages of the opened documents.
         documents: how many ended with each status.
         num_skipped: documents that an earlier run has finished.
+        num_skipped_troubled: of these, those that are not whole.
+        num_known_failed: documents with pages that failed in an earlier run and were not retried.
         pages: how many were read with each status.
         num_tokens: written by the model.
         num_resumed_pages: pages of opened documents that an earlier run has read.
@@ -58,6 +66,8 @@ class Figures:
     num_wanted_pages: int = 0
     documents: Counter[str] = field(default_factory=Counter)
     num_skipped: int = 0
+    num_skipped_troubled: int = 0
+    num_known_failed: int = 0
     pages: Counter[str] = field(default_factory=Counter)
     num_tokens: int = 0
     num_resumed_pages: int = 0
@@ -77,6 +87,11 @@ class Figures:
     def num_failed(self) -> int:
         """Documents without a whole result."""
         return self.documents["failed"] + self.documents["partial"]
+
+    @property
+    def num_unread(self) -> int:
+        """Documents that have not ended; after the run those that `fail_fast` has left."""
+        return self.num_found - self.documents.total() - self.num_skipped
 
     def eta_s(self) -> float | None:
         """Seconds that the rest is likely to take; None while nothing can be said.

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 from ocria.batch.identity import Identity
 
 DocumentStatus = Literal["ok", "partial", "failed"]
+Troubled = Mapping[str, Sequence[int]]
+"""Numbers of pages that are not whole, ascending: of those that are `failed` and `truncated`."""
 OUTPUT_EXISTS = "output_exists"
 """Error of a document whose files would replace those of others."""
 NAME = "manifest.jsonl"
@@ -28,6 +30,7 @@ class Entry:
             there is no result at all.
         num_pages: pages of the result.
         pages: how many of them have each status.
+        troubled: numbers of those that are not whole, by their status.
         num_tokens: written by the model.
         seconds: from its opening to its files, resumed pages not counted.
         error: code and message of a document that failed.
@@ -41,6 +44,7 @@ class Entry:
     status: DocumentStatus
     num_pages: int = 0
     pages: Mapping[str, int] = field(default_factory=dict)
+    troubled: Troubled = field(default_factory=dict)
     num_tokens: int = 0
     seconds: float = 0.0
     error: Mapping[str, str] | None = None
@@ -54,6 +58,7 @@ class _Known(NamedTuple):
     identity: Identity
     status: DocumentStatus
     has_result: bool
+    troubled: Troubled
 
 
 class Manifest:
@@ -116,7 +121,11 @@ class Manifest:
     def _remember(self, line: Mapping[str, Any]) -> None:
         identity = Identity(line["settings"], line["model"])
         has_result = line["status"] != "failed" or line["num_pages"] > 0
-        known = _Known(line["input"], line["sha256"], identity, line["status"], has_result)
+        # Manifests of old have no such field.
+        troubled = line.get("troubled", {})
+        known = _Known(
+            line["input"], line["sha256"], identity, line["status"], has_result, troubled
+        )
         _put(self._known, line, known)
         self._num_lines += 1
 

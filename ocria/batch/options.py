@@ -26,7 +26,8 @@ class BatchOptions:
         lanes: processes with a model for each GPU; None decides by cores and memory.
         ray: `local`, or a cluster's address; None uses this process alone.
         retry_failed: read failed pages again.
-        fail_fast: stop at the first page or document that fails.
+        fail_fast: stop at the first page that fails or is truncated, or document that fails; one
+            of an earlier run counts.
         timeout_s: for a page, drawing and reading each; None waits forever.
         overwrite: replace files that no earlier run has made.
     """

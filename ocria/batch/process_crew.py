@@ -20,6 +20,7 @@ from ocria.batch.lane import Lane
 from ocria.batch.messages import Assignment, Message
 from ocria.batch.options import BatchOptions
 from ocria.document import Generator
+from ocria.rasterize.worker_process import starting
 
 _POLL_S = 0.02
 _BOOT = "import sys; sys.path[:] = {path}; from ocria.batch.process_crew import serve; serve({fd})"
@@ -34,7 +35,7 @@ class _Worker:
         ours, theirs = Pipe()
         self.pipe: Connection = ours
         path = [str(Path(entry).absolute()) for entry in sys.path]
-        with theirs:
+        with theirs, starting("reading process"):
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT.format(path=ascii(path), fd=theirs.fileno())],
                 pass_fds=(theirs.fileno(),),

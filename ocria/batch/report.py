@@ -107,7 +107,8 @@ def _figures_table(figures: Figures) -> Iterator[str]:
     statuses = ", ".join(f"{number:,} {status}" for status, number in figures.documents.items())
     rows = {
         "Documents": f"{figures.num_found:,} found; {statuses or 'none read'}; "
-        f"{figures.num_skipped:,} done before",
+        f"{figures.num_skipped:,} done before ({figures.num_skipped_troubled:,} not whole); "
+        f"{figures.num_unread:,} not read",
         "Pages read": ", ".join(f"{n:,} {status}" for status, n in sorted(figures.pages.items())),
         "Pages kept from an earlier run": f"{figures.num_resumed_pages:,}",
         "Time": f"{elapsed_s:,.1f} s, {figures.num_pages / elapsed_s:,.2f} pages a second, "

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from ocria.batch.discovery import Found
 from ocria.batch.journal import Journal
-from ocria.batch.ledger import Ledger
+from ocria.batch.ledger import TROUBLE, Ledger
 from ocria.batch.listener import Figures, Listener
-from ocria.batch.manifest import OUTPUT_EXISTS, Entry
+from ocria.batch.manifest import OUTPUT_EXISTS, Entry, Troubled
 from ocria.batch.messages import (
     Assignment,
     Drawn,
@@ -60,13 +60,14 @@ class _Document:
     """A document on its way. `source` and `journal` are there once it is open.
 
     `asked` has the pages of each of its assignments, None for all; `was_late` says that it could
-    not be opened in time once.
+    not be opened in time once; `said` are the pages in trouble that this run has told of.
     """
 
     found: Found
     started_s: float
     asked: dict[int, tuple[int, ...] | None] = field(default_factory=dict)
     was_late: bool = False
+    said: set[int] = field(default_factory=set)
     source: Source | None = None
     wanted: tuple[int, ...] = ()
     journal: Journal | None = None
@@ -96,8 +97,12 @@ class BatchRun:
         """OK, or PARTIAL when a document failed or has pages that are not whole."""
         return ExitCode.PARTIAL if self._is_failing else ExitCode.OK
 
+    @property
+    def _is_stopping(self) -> bool:
+        return self._options.fail_fast and self._is_failing
+
     def run(self, documents: Sequence[Found]) -> None:
-        """Reads everything that is not finished.
+        """Reads everything that is not finished, with `fail_fast` until something fails.
 
         Raises:
             OSError: the output folder cannot be written.
@@ -107,7 +112,7 @@ class BatchRun:
         self._listener.begin(self.figures)
         waiting = self._unfinished(documents)
         try:
-            while not (self._options.fail_fast and self._is_failing):
+            while not self._is_stopping:
                 while self._lanes.wants_more and (following := self._next(waiting)) is not None:
                     self._lanes.submit(following)
                 if not self._lanes.num_assigned:
@@ -128,6 +133,8 @@ class BatchRun:
         """Assignments of the documents that need reading, each when it is asked for."""
         num_workers = max(1, (self._options.jobs or 1) // max(1, len(documents)))
         for found in documents:
+            if self._is_stopping:
+                return
             if self._ledger.is_finished(found):
                 self._note_skipped(found)
             elif (refusal := self._ledger.refusal(found)) is not None:
@@ -168,8 +175,17 @@ class BatchRun:
 
     def _note_skipped(self, found: Found) -> None:
         self.figures.num_skipped += 1
-        self._is_failing |= self._ledger.is_partial(found)
         self._listener.document_skipped(str(found.path))
+        troubled = self._ledger.troubled(found)
+        if troubled is not None:
+            self._is_failing = True
+            self.figures.num_skipped_troubled += 1
+            self._note_known(found, troubled)
+
+    def _note_known(self, found: Found, troubled: Troubled) -> None:
+        """Pages in trouble that an earlier run has read."""
+        self.figures.num_known_failed += "failed" in troubled
+        self._listener.trouble_known(str(found.path), troubled)
 
     def _hear(self, message: Message) -> None:
         document = self._documents[message.key]
@@ -208,7 +224,9 @@ class BatchRun:
         self.report.add(name, page, read.seconds, read.picture)
         self.figures.pages[page.status] += 1
         self.figures.num_tokens += page.num_tokens
-        self._is_failing |= page.status in ("failed", "truncated")
+        if page.status in TROUBLE:
+            self._is_failing = True
+            document.said.add(page.number)
         self._listener.page_read(name, page)
 
     def _settle(self, message: Finished | Refused, document: _Document) -> None:
@@ -238,6 +256,14 @@ class BatchRun:
             document.found, document.source, journal, document.wanted, seconds
         )
         self._report(entry)
+        # What this run has read badly was told of at once.
+        known = {
+            status: left
+            for status, numbers in entry.troubled.items()
+            if (left := [number for number in numbers if number not in document.said])
+        }
+        if known:
+            self._note_known(document.found, known)
 
     def _refuse(self, refused: Refused, document: _Document, seconds: float) -> None:
         self._note_opened(0)

@@ -3,8 +3,9 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TextIO
 
 from ocria.batch.discovery import discover
@@ -48,6 +49,7 @@ def run_batch(
         InputError: an input does not exist, or there is no document in any.
         OutputError: the output folder cannot be written, or another run is at work in it.
         WeightsError, DeviceError: the model cannot be loaded.
+        WorkerError: a process cannot be started.
     """
     if options.ray is None:
         options = replace(options, jobs=options.jobs or default_jobs())
@@ -193,11 +195,15 @@ def _writing(options: BatchOptions) -> Iterator[None]:
 
 @contextmanager
 def _claimed(options: BatchOptions) -> Iterator[None]:
-    """Holds the output folder against a second run; the lock goes with the process."""
+    """Holds the output folder against a second run; the lock goes with the process.
+
+    Folders that were made for it go again if the block leaves nothing in them.
+    """
     there = next(path for path in (options.out_dir, *options.out_dir.parents) if path.exists())
     if not there.is_dir():
         raise OutputError(f"{there} is a file", hint="name a folder for the results")
     folder = options.out_dir / STATE_FOLDER
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
@@ -207,4 +213,19 @@ def _claimed(options: BatchOptions) -> Iterator[None]:
                 f"another run is at work in {options.out_dir}",
                 hint="wait for its end, or name another folder",
             ) from error
-        yield
+        try:
+            yield
+        finally:
+            if options.out_dir in made:
+                _remove_unused(Path(lock.name), made)
+
+
+def _remove_unused(lock: Path, made: Sequence[Path]) -> None:
+    """Removes the folders that were made, innermost first, if a lock is all that is in them."""
+    folder = lock.parent
+    if [*folder.iterdir(), *folder.parent.iterdir()] == [lock, folder]:
+        lock.unlink()
+        for path in made:
+            # Somebody else may have put something beside it.
+            with suppress(OSError):
+                path.rmdir()

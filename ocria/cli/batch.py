@@ -80,7 +80,9 @@ def batch(
     fail_fast: Annotated[
         bool,
         typer.Option(
-            "--fail-fast", envvar="OCRIA_FAIL_FAST", help="Stop at the first page that fails."
+            "--fail-fast",
+            envvar="OCRIA_FAIL_FAST",
+            help="Stop at the first page that fails, or document that cannot be opened.",
         ),
     ] = False,
     timeout: Annotated[

@@ -1,11 +1,11 @@
 """What a person or a program sees of a batch while it runs."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from ocria.batch import Entry, Figures
+from ocria.batch import Entry, Figures, Troubled
 from ocria.console import (
     ProgressMode,
     can_redraw,
@@ -18,6 +18,8 @@ from ocria.console import (
 from ocria.document import Page
 
 _STATUS_S = 10.0
+_MOST_NAMED = 10
+_WORDS = {"failed": "failed", "truncated": "truncated at the token limit"}
 
 
 class Quiet:
@@ -43,6 +45,11 @@ class Quiet:
             self.warn(_with_path(entry.input, entry.error["message"]))
 
     def document_skipped(self, name: str) -> None: ...
+
+    def trouble_known(self, name: str, troubled: Troubled) -> None:
+        which = [f"{_pages(numbers)} {_WORDS[status]}" for status, numbers in troubled.items()]
+        what = ", ".join(which) or "some pages failed or truncated"
+        self.warn(f"{name}: not whole since an earlier run: {what}")
 
     def warn(self, message: str) -> None:
         print_notice("warning", message)
@@ -115,6 +122,9 @@ class JsonLines(Quiet):
 
     def document_skipped(self, name: str) -> None:
         say(event_line("skipped", {"name": name}))
+
+    def trouble_known(self, name: str, troubled: Troubled) -> None:
+        say(event_line("known_trouble", {"name": name, "pages": troubled}))
 
 
 class LiveBar(Quiet):
@@ -199,6 +209,13 @@ def open_batch_progress(mode: ProgressMode, *, quiet: bool) -> AbstractContextMa
 def _say_passed_over(figures: Figures) -> None:
     if number := figures.num_passed_over:
         say(f"passing over {counted(number, 'other file')}; -v names them")
+
+
+def _pages(numbers: Sequence[int]) -> str:
+    """Such as `pages 3, 7`; of many the first ones, and how many more."""
+    named = ", ".join(map(str, numbers[:_MOST_NAMED]))
+    more = f" and {len(numbers) - _MOST_NAMED:,} more" if len(numbers) > _MOST_NAMED else ""
+    return f"page{'s' if len(numbers) > 1 else ''} {named}{more}"
 
 
 def _with_path(path: str, message: str) -> str:

@@ -3,7 +3,7 @@
 from ocria.batch import BatchOptions, Figures
 from ocria.cli.batch_progress import open_batch_progress, status_line
 from ocria.cli.interrupt import InterruptGate
-from ocria.console import ProgressMode, claim_stdout, counted, event_line, say
+from ocria.console import ProgressMode, claim_stdout, counted, event_line, print_notice, say
 from ocria.errors import ExitCode
 
 
@@ -31,9 +31,12 @@ def deliver_batch(options: BatchOptions, mode: ProgressMode, *, quiet: bool) -> 
                 say(f"stopped after {done}; the same command goes on from here")
             raise
     if mode == "json":
-        say(event_line("summary", summary_fields(figures)))
+        is_cut_short = figures.num_unread > 0
+        say(event_line("summary", summary_fields(figures) | {"stopped_at_failure": is_cut_short}))
     elif not quiet:
         say(summary(figures, options))
+        if figures.num_known_failed and not options.retry_failed:
+            print_notice("hint", "--retry-failed reads pages again that failed in an earlier run")
     return exit_code
 
 
@@ -45,6 +48,8 @@ def summary_fields(figures: Figures) -> dict[str, object]:
         "num_passed_over": figures.num_passed_over,
         "documents": dict(figures.documents),
         "num_skipped": figures.num_skipped,
+        "num_skipped_troubled": figures.num_skipped_troubled,
+        "num_unread": figures.num_unread,
         "pages": dict(figures.pages),
         "num_resumed_pages": figures.num_resumed_pages,
         "num_tokens": figures.num_tokens,
@@ -61,11 +66,11 @@ def summary(figures: Figures, options: BatchOptions) -> str:
         f"{figures.documents[status]:,} {status}" for status in ("ok", "partial", "failed")
     ]
     pages = [f"{number:,} {status}" for status, number in sorted(figures.pages.items())]
+    done_before = f"{figures.num_skipped:,} done before"
+    if figures.num_skipped_troubled:
+        done_before += f", {figures.num_skipped_troubled:,} of these not whole"
     rows = [
-        (
-            "documents",
-            f"{figures.num_found:,}: {', '.join(documents)}, {figures.num_skipped:,} done before",
-        ),
+        ("documents", f"{figures.num_found:,}: {', '.join(documents)}, {done_before}"),
         ("passed over", counted(figures.num_passed_over, "other file")),
         ("pages read", f"{figures.num_pages:,}" + (f": {', '.join(pages)}" if pages else "")),
         ("pages kept", f"{figures.num_resumed_pages:,} from an earlier run"),
@@ -73,4 +78,6 @@ def summary(figures: Figures, options: BatchOptions) -> str:
         ("time", f"{elapsed_s:,.1f} s, {figures.num_pages / elapsed_s:,.2f} pages a second"),
         ("results", f"{options.out_dir} (manifest.jsonl, report.html)"),
     ]
+    if figures.num_unread:
+        rows.insert(1, ("stopped", f"at the first failure: {figures.num_unread:,} not read"))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)

@@ -42,6 +42,7 @@ def open_document(
     Raises:
         PasswordError: encrypted, and the password is missing or wrong.
         InputError: missing, a folder, unreadable, empty, damaged, or not a document.
+        WorkerError: a worker process cannot be started.
     """
     if isinstance(source, Path) and _is_pipe(source):
         # A pipe gives its bytes once; workers may have to open the document again.

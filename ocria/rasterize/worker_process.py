@@ -10,12 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from ocria.errors import WorkerError
 from ocria.rasterize.page_image import PageImage
 from ocria.rasterize.pixels import PageSize
 from ocria.rasterize.protocol import (
@@ -71,7 +73,11 @@ class WorkerProcess:
         self._greeting_due = False
 
     def start(self) -> None:
-        """Starts the process, if it is not running, and sends it the document."""
+        """Starts the process, if it is not running, and sends it the document.
+
+        Raises:
+            WorkerError: it cannot be started.
+        """
         if self._process is not None:
             return
         ours, theirs = socket.socketpair()
@@ -95,7 +101,11 @@ class WorkerProcess:
         return reply
 
     def ask(self, request: RenderRequest) -> None:
-        """Asks for a page; starts or restarts the process when it is not running."""
+        """Asks for a page; starts or restarts the process when it is not running.
+
+        Raises:
+            WorkerError: it cannot be started.
+        """
         self.start()
         self._send(request)
         self._asked, self._asked_at = request, time.monotonic()
@@ -189,16 +199,38 @@ class WorkerProcess:
 
 
 def spawn(module: str, descriptor: int) -> subprocess.Popen[bytes]:
-    """A process that runs `main` of a module on a socket that it inherits, and says nothing."""
+    """A process that runs `main` of a module on a socket that it inherits, and says nothing.
+
+    Raises:
+        WorkerError: it cannot be started.
+    """
     # Entries such as "" mean the current folder, which may have changed by a restart.
     path = [str(Path(entry).absolute()) for entry in sys.path]
-    return subprocess.Popen(
-        [sys.executable, "-c", _BOOT.format(path=ascii(path), module=module, fd=descriptor)],
-        pass_fds=(descriptor,),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        # Out of reach of the terminal's Ctrl-C from the first instant.
-        process_group=0,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    )
+    with starting("rasterising process"):
+        return subprocess.Popen(
+            [sys.executable, "-c", _BOOT.format(path=ascii(path), module=module, fd=descriptor)],
+            pass_fds=(descriptor,),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # Out of reach of the terminal's Ctrl-C from the first instant.
+            process_group=0,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+
+
+@contextmanager
+def starting(what: str) -> Iterator[None]:
+    """Tells a process that cannot be started from a document that cannot be read.
+
+    Raises:
+        WorkerError: the block raised an OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise WorkerError(
+            f"the {what} cannot be started: {sys.executable}: {error.strerror}",
+            hint="no document is at fault: see to this Python, or to memory and limits, and run "
+            "again",
+        ) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from stand_in import StandInReader, make_lane
 
-from ocria.batch import BatchOptions, Entry, Figures
+from ocria.batch import BatchOptions, Entry, Figures, Troubled
 from ocria.batch.lane import Lane
 from ocria.batch.session import run_batch
 from ocria.document import Page
@@ -26,6 +26,7 @@ class Witness:
         self.pages: list[tuple[str, int]] = []
         self.entries: dict[str, Entry] = {}
         self.skipped: list[str] = []
+        self.known_trouble: dict[str, Troubled] = {}
 
     def begin(self, figures: Figures) -> None:
         self.figures = figures
@@ -42,6 +43,9 @@ class Witness:
 
     def document_skipped(self, name: str) -> None:
         self.skipped.append(Path(name).name)
+
+    def trouble_known(self, name: str, troubled: Troubled) -> None:
+        self.known_trouble[Path(name).name] = troubled
 
 
 def options_of(source: Path, **changes: Any) -> BatchOptions:

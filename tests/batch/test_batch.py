@@ -74,6 +74,9 @@ def test_a_second_run_skips_what_is_finished_by_content(source: Path) -> None:
     go(options)
     code, witness = go(options)
     assert code == ExitCode.OK and witness.pages == [] and len(witness.skipped) == 4
+    (options.out_dir / "book.pdf.md").write_text("corrected by hand")
+    assert len(go(options)[1].skipped) == 4
+    assert (options.out_dir / "book.pdf.md").read_text() == "corrected by hand"
     (source / "photo.png").write_bytes(image_file(5, ".png"))
     os.utime(source / "photo.png", (0, 0))
     _, witness = go(options)
@@ -155,10 +158,27 @@ def test_a_page_that_fails_is_kept_and_can_be_retried(
     # Without being asked to, a finished document is left alone, and the run still says so.
     code, witness = go(options)
     assert (code, witness.pages) == (ExitCode.PARTIAL, [])
+    assert witness.known_trouble == {"book.pdf": {"failed": [4]}}
     monkeypatch.delenv("STAND_IN_FAIL")
     code, witness = go(replace(options, retry_failed=True))
     assert (code, witness.pages) == (ExitCode.OK, [("book.pdf", 4)])
+    assert witness.known_trouble == {}
     assert results(options) == clean and journals(options) == []
+
+
+def test_a_page_that_failed_before_the_stop_is_named_by_the_run_that_goes_on(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = options_of(source, inputs=(str(source / "book.pdf"),), jobs=1)
+    go(replace(book, out_dir=source.parent / "clean"))
+    text = (source.parent / "clean" / "book.pdf.md").read_text()
+    monkeypatch.setenv("STAND_IN_FAIL", text.split("page 2 shows ")[1][:16])
+    with pytest.raises(Stop):
+        run_batch(book, Stopper(6), open_lanes=single_lane)
+    code, witness = go(book)
+    assert code == ExitCode.PARTIAL and len(witness.pages) == 3
+    assert witness.known_trouble == {"book.pdf": {"failed": [2]}}
+    assert witness.figures.num_known_failed == 1
 
 
 def test_a_page_that_is_never_done_meets_its_deadline(
@@ -358,6 +378,14 @@ def test_nothing_to_do_is_an_error(tmp_path: Path) -> None:
         go(options_of(empty))
     with pytest.raises(InputError, match="does not exist"):
         go(options_of(tmp_path / "absent"))
+    with pytest.raises(InputError, match="nothing matches"):
+        go(options_of(tmp_path / "*.pdf", out_dir=tmp_path / "new" / "out"))
+    # What was made for nothing is gone; what was there stays.
+    assert sorted(tmp_path.iterdir()) == [empty]
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="no document"):
+        go(options_of(empty))
+    assert (tmp_path / "out").exists()
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from documents import pdf
 
+from ocria.cli.batch_progress import Quiet
+
 STAND_IN = [sys.executable, str(Path(__file__).parent / "stand_in.py")]
 
 
@@ -65,6 +67,27 @@ def test_what_is_passed_over_and_what_is_wrong_is_said(source: Path) -> None:
     assert f"warning: {source}/empty.pdf is empty" in said
 
 
+def test_fail_fast_says_that_it_stopped_and_what_was_not_read(source: Path) -> None:
+    (source / "0.pdf").write_bytes(b"%PDF-1.7 nothing")
+    for number in range(9):
+        (source / f"c{number}.pdf").write_bytes(pdf(1, 10 + number))
+    out = source.parent / "out"
+    done = run(source, out, "--fail-fast", "--jobs", 1, STAND_IN_DELAY="0.2")
+    assert done.returncode == 7
+    said = done.stderr.split("stopped     at the first failure: ")[1]
+    num_unread = int(said.split(" not read")[0])
+    assert num_unread >= 8 and f"{source}/0.pdf: the PDF cannot" in done.stderr
+    lines = run(source, out, "--fail-fast", "--progress", "json", "--jobs", 1).stderr.splitlines()
+    summary = json.loads(lines[-1])
+    assert summary["event"] == "summary" and summary["stopped_at_failure"] is True
+    num_done = sum(summary["documents"].values()) + summary["num_skipped"]
+    assert summary["num_unread"] + num_done == summary["num_documents"] == 12
+    (source / "0.pdf").unlink()
+    done = run(source, out, "--fail-fast", "--progress", "json", "--jobs", 1)
+    summary = json.loads(done.stderr.splitlines()[-1])
+    assert (summary["stopped_at_failure"], summary["num_unread"]) == (False, 0)
+
+
 def test_a_list_with_nuls(source: Path) -> None:
     command = [*STAND_IN, "batch", "-", str(source.parent / "out")]
     subprocess.run(command, input=bytes(source / "a.pdf") + b"\0", check=True, timeout=60)
@@ -77,6 +100,36 @@ def test_a_failed_page_is_named_even_when_quiet(source: Path) -> None:
     done = run(source, source.parent / "out", "-q", STAND_IN_FAIL=digest)
     assert done.returncode == 7
     assert "b.pdf: page 2 failed: the stand-in was told to fail" in done.stderr
+
+
+def test_what_an_earlier_run_has_left_is_named(source: Path) -> None:
+    run(source, source.parent / "clean", "--jobs", 1)
+    text = (source.parent / "clean" / "b.pdf.md").read_text()
+    digest = text.split("page 2 shows ")[1].strip()
+    out = source.parent / "out"
+    run(source, out, STAND_IN_FAIL=digest)
+    done = run(source, out)
+    assert done.returncode == 7
+    known = f"warning: {source}/b.pdf: not whole since an earlier run: page 2 failed\n"
+    assert known in done.stderr and "2 done before, 1 of these not whole" in done.stderr
+    assert done.stderr.count("hint: --retry-failed") == 1
+    assert run(source, out, "-q").stderr == known
+    done = run(source, out, "--progress", "json")
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    (trouble,) = [event for event in events if event["event"] == "known_trouble"]
+    assert (trouble["name"], trouble["pages"]) == (f"{source}/b.pdf", {"failed": [2]})
+    assert events[-1]["num_skipped_troubled"] == 1
+    done = run(source, out, "--retry-failed")
+    assert done.returncode == 0 and "whole" not in done.stderr and "hint" not in done.stderr
+
+
+def test_many_pages_of_an_earlier_run_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
+    troubled = {"failed": list(range(1, 1013)), "truncated": [1013]}
+    Quiet().trouble_known("a.pdf", troubled)
+    Quiet().trouble_known("old.pdf", {})
+    many, old = capfd.readouterr().err.splitlines()
+    assert "pages 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 1,002 more failed, page 1013 trunc" in many
+    assert old.endswith("earlier run: some pages failed or truncated")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
