@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pypdfium2
 from PIL import Image
+from reportlab import rl_config
 from reportlab.lib import colors
 from reportlab.lib.enums import TA_JUSTIFY
 from reportlab.lib.pagesizes import A4, A5
@@ -21,6 +22,8 @@ from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
 from reportlab.platypus import Flowable, Frame, ListFlowable, Paragraph, Spacer, Table
 
+# Binary streams: as text they would take a quarter more.
+rl_config.useA85 = 0
 FOLDER = Path(__file__).parent
 TITLE = ParagraphStyle("title", fontName="Helvetica-Bold", fontSize=18, leading=22, spaceAfter=8)
 HEADING = ParagraphStyle(
