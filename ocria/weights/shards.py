@@ -11,8 +11,8 @@ from ocria.errors import WeightsError
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 REPAIR_HINT = (
-    "copy the file again from where the checkpoint came from; of a checkpoint that "
-    "`ocria models` lists, `--verify` names every damaged file"
+    "copy the file again from where the checkpoint came from; "
+    "`ocria models --verify` names every damaged file of the checkpoints that it lists"
 )
 
 
