@@ -60,14 +60,17 @@ def test_a_captured_update_is_the_plain_one(monkeypatch):
         monkeypatch.setattr(optimising, "_PLAIN_UPDATES", plain)
         torch.manual_seed(2)
         model = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.Linear(96, 32)).cuda()
+        before = [p.detach().clone() for p in model.parameters()]
         optimiser = Optimiser(model, Rates(peak=1e-2))
         for step in range(8):
             optimiser.flat.copy_(torch.randn(optimiser.flat.shape, device="cuda"))
             optimiser.step(1.0 - step / 8, optimiser.reduce())
         assert (optimiser._graph is not None) == (plain == 3)
         found.append([p.detach().clone() for p in model.parameters()])
-    for captured, wanted in zip(*found, strict=True):
+    for start, captured, wanted in zip(before, *found, strict=True):
         torch.testing.assert_close(captured, wanted)
+        # Equal, too, if the rate reached neither.
+        assert (captured != start).any()
 
 
 def test_a_loaded_optimiser_goes_on_as_the_one_that_was_saved():
